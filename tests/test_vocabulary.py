@@ -40,7 +40,7 @@ SAME_MEANING = {
     "weight_prior": "of weights: the numbers of a Dirichlet, or the Gamma of the precision of codes",
 }
 #: Searches, whose parameters are lists of what the models that they try may be given.
-SEARCHES = {"HMMSearchCV"}
+SEARCHES = {"HMMSearchCV", "TopicSearchCV"}
 #: Choices that are names of something else, written as that is.
 PROPER_NAMES = {"scikit-learn", "left-right"}
 #: Ordinary words, which are wrong as parameters of an estimator only.

@@ -46,6 +46,11 @@ COMMANDS = {
     "topics": Command(
         "topics.command", "Find the topics of documents; print them, save the model, and write a page about it."
     ),
+    "edit-topics": Command(
+        "topics.editing",
+        "Edit the topics of a saved model: names, mergers, fewer of them, or a tree to read.",
+        function="edit_topics",
+    ),
     "embed": Command("embedding", "Draw a map of the rows of a data file: a page to move, zoom and search in."),
     "forecast": Command("forecasting", "Forecast the rows that come after those of a data file, with intervals."),
     "impute": Command("forecasting", "Fill the empty cells of a data file whose rows follow each other."),

@@ -123,6 +123,7 @@ MODELS = frozenset(
         "pluri.topics.hierarchical.nested_crp.HierarchicalLDA",
         "pluri.topics.hierarchical.pachinko.HierarchicalPachinko",
         "pluri.topics.lda.estimator.LatentDirichletAllocation",
+        "pluri.topics.number.search.TopicSearchCV",
         "pluri.topics.supervised.classification.SupervisedLDAClassifier",
         "pluri.topics.supervised.regression.SupervisedLDA",
         "pluri.topics.tree.estimator.TreeTopicModel",

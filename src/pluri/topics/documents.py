@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_non_negative, validate_data
 
+#: What a person changed of the topics (`pluri.topics.editing`): a new fit forgets it.
+EDITED = ("topic_names_", "edits_", "_undo_steps")
 #: Largest count that is still told apart from its neighbours when it is added up.
 LARGEST_COUNT = 2**31 - 1
 #: Tokens are numbered by 32-bit numbers, and so are their counts.
@@ -197,9 +199,10 @@ def words_of_columns(names: Any, n_words: int, argument: str = "feature_names") 
 
 
 def forget_words(estimator: Any, n_words: int) -> None:
-    """Drop what was told of the topics of an earlier fit: its documents, and its words if they are not of X."""
+    """Drop what was told of the topics of an earlier fit: documents, names, and words if they are not of X."""
     known = vars(estimator)
-    known.pop("examples_", None)
+    for name in ("examples_", *EDITED):
+        known.pop(name, None)
     words = known.get("vocabulary_")
     if words is not None and (len(words) != n_words or "feature_names_in_" in known):
         del known["vocabulary_"]

@@ -121,7 +121,8 @@ class FlatTopicModel(TopicModel):
             f"topic   share  {self._remark_title:>{width}}{gap}words",
         ]
         for row, remark in zip(shown, remarks):
-            lines.append(f"{row['topic']:>5d}  {row['share']:6.1%}  {remark:>{width}}{gap}{row['words']}")
+            name = f"{row['name']}: " if row.get("name") else ""
+            lines.append(f"{row['topic']:>5d}  {row['share']:6.1%}  {remark:>{width}}{gap}{name}{row['words']}")
         if len(rows) > len(shown):
             lines.append(f"  ... {len(rows) - len(shown)} more")
         return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -155,6 +156,55 @@ class TopicGraph:
         edges = tuple(edge for edge in self.edges if edge.parent in kept and edge.child in kept)
         return replace(self, nodes=nodes, edges=edges)
 
+    def readable(self, *, max_children: int = 12, least_share: float = 0.01, least_weight: float = 0.05) -> TopicGraph:
+        """The graph without branches too small to matter, without weak edges, and with few children of each topic.
+
+        The tokens of a branch that is left out are counted with the topic above it, so that shares still sum to one.
+        Those that stay keep their index. A flat graph stays as it is.
+
+        Parameters
+        ----------
+        max_children : int, default=12
+            Of each topic, the largest branches.
+        least_share : float, default=0.01
+            Share of the tokens that a branch (a topic, and all that hang on it by their strongest edges) must have.
+        least_weight : float, default=0.05
+            Weight of the edges to further parents; the strongest edge to a topic always stays.
+
+        Examples
+        --------
+        >>> from pluri.topics.topic_graph import TopicEdge, TopicGraph, TopicNode
+        >>> nodes = [TopicNode(i, min(i, 1), w, ("a",), (1.0,)) for i, w in enumerate((0.5, 0.495, 0.005))]
+        >>> graph = TopicGraph("Made by hand", tuple(nodes), (TopicEdge(0, 1, 0.99), TopicEdge(0, 2, 0.01)))
+        >>> [(node.index, round(node.weight, 3)) for node in graph.readable().nodes]
+        [(0, 0.505), (1, 0.495)]
+        """
+        if max_children < 1:
+            raise ValueError(f"max_children must be at least 1, got {max_children!r}")
+        if not self.edges:
+            return self
+        home = {node.index: self.parents(node.index)[:1] for node in self.nodes}
+        below: dict[int, list[int]] = {}
+        for index, above in home.items():
+            for parent in above:
+                below.setdefault(parent, []).append(index)
+        weight = {node.index: node.weight for node in self.nodes}
+        branch = dict(weight)
+        for node in sorted(self.nodes, key=lambda one: -one.depth):
+            for parent in home[node.index]:
+                branch[parent] += branch[node.index]
+        kept, waiting = set[int](), list(self.roots())
+        while waiting:
+            top = waiting.pop()
+            kept.add(top)
+            largest = sorted(below.get(top, ()), key=lambda index: (-branch[index], index))
+            shown = [index for index in largest[:max_children] if branch[index] >= least_share]
+            weight[top] += sum(branch[index] for index in largest) - sum(branch[index] for index in shown)
+            waiting += shown
+        edges = _few_edges(self, kept, home, max_children, least_weight)
+        nodes = tuple(replace(node, weight=weight[node.index]) for node in self.nodes if node.index in kept)
+        return replace(self, nodes=nodes, edges=edges)
+
     def to_dict(self) -> dict[str, Any]:
         """Lists, numbers and strings only: ready for JSON."""
         return asdict(self)
@@ -178,3 +228,18 @@ class TopicGraph:
         for edge in self.edges:
             graph.add_edge(edge.parent, edge.child, weight=edge.weight)
         return graph
+
+
+def _few_edges(
+    graph: TopicGraph, kept: set[int], home: Mapping[int, tuple[int, ...]], max_children: int, least_weight: float
+) -> tuple[TopicEdge, ...]:
+    """The strongest edge to each topic that is kept, and others that are strong, as far as a parent has room."""
+    chosen = [edge for edge in graph.edges if edge.child in kept and edge.parent in home[edge.child]]
+    n_children = Counter(edge.parent for edge in chosen)
+    others = [edge for edge in graph.edges if {edge.parent, edge.child} <= kept and edge.parent not in home[edge.child]]
+    for edge in sorted(others, key=lambda edge: (-edge.weight, edge.parent, edge.child)):
+        if edge.weight >= least_weight and n_children[edge.parent] < max_children:
+            chosen.append(edge)
+            n_children[edge.parent] += 1
+    place = {(edge.parent, edge.child): number for number, edge in enumerate(graph.edges)}
+    return tuple(sorted(chosen, key=lambda edge: place[edge.parent, edge.child]))

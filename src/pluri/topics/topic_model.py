@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from pluri.inference import mcmc
 from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, words_of_columns
+from pluri.topics.editing.history import check_history
+from pluri.topics.editing.named import NamedTopics
 from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
 from pluri.validation import RandomState, as_generator, check_count
 from pluri.validation.estimator import Estimator
@@ -32,7 +34,7 @@ ABOVE_PRIOR = 1.5
 NEGLIGIBLE, SLOW_RISE = 1e-3, 5e-3
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class TopicModel(NamedTopics, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Base of the topic models.
 
     A fit sets `topic_word_` (a distribution over words for each topic), `topic_weight_` (share of all tokens) and
@@ -157,7 +159,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return [[str(words[column]) for column in order] for order in self._shown_columns(n_words)]
 
     def topic_table(self, n_words: int = 10, *, feature_names: ArrayLike | None = None, as_frame: bool = False) -> Any:
-        """Topics with their share of the tokens and their words, the largest first.
+        """Topics with their share of the tokens, their words, and their names if there are any, the largest first.
 
         Parameters
         ----------
@@ -168,10 +170,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """
         words = self.top_words(n_words, feature_names=feature_names)
         order = np.argsort(-self.topic_weight_, kind="stable")
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"topic": int(topic), "share": float(self.topic_weight_[topic]), "words": " ".join(words[topic])}
             for topic in order
         ]
+        for row in rows if hasattr(self, "topic_names_") else ():
+            row["name"] = self.topic_names_[row["topic"]]
         if not as_frame:
             return rows
         try:
@@ -198,7 +202,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         check_is_fitted(self, "topic_word_")
         words = self._words(feature_names)
         hierarchy = self._hierarchy()
-        labels = hierarchy.labels if hierarchy.labels is not None else [None] * len(self.topic_word_)
+        labels = list(hierarchy.labels) if hierarchy.labels is not None else [None] * len(self.topic_word_)
+        labels = [given or own for given, own in zip(self._names_so_far(), labels)]
         examples = getattr(self, "examples_", [()] * len(self.topic_word_))
         nodes = tuple(
             TopicNode(
@@ -235,6 +240,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             raise ValueError(f"vocabulary_ must have {n_words} words, got shape {np.shape(self.vocabulary_)}")
         if len(getattr(self, "examples_", range(n_topics))) != n_topics:
             raise ValueError(f"examples_ must have an entry for each of {n_topics} topics, got {len(self.examples_)}")
+        check_history(self, n_topics, n_words)
         self._check_learned(n_topics, n_words)
 
     def _check_learned(self, n_topics: int, n_words: int) -> None:

@@ -119,6 +119,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "SymbolClassHMM": "symbols",
     "TextCNNClassifier": "symbols and labels",
     "TimeVaryingDPP": "kernels",
+    "TopicSearchCV": "counts",
     "TreeTopicModel": "counts",
     "VariationalBCS": "numbers and target",
     "VariationalCategoricalHMM": "symbols",

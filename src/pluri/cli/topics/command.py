@@ -16,6 +16,7 @@ from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
 from pluri.cli.topics import options as shared
 from pluri.cli.topics.shares import apply_model, with_words, write_shares
+from pluri.cli.topics.sizing import settle_number
 from pluri.cli.topics.telling import figures, topic_lines, topics_as_json
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class Outputs(NamedTuple):
 
 
 def _learn(estimator: Any, read: Read, held_out: float, seed: int, quiet: bool) -> Learned:
+    settle_number(estimator, read.counts, seed, quiet)
     began = time.perf_counter()
     interrupted, score = _fit(estimator, read.counts, held_out, seed, quiet)
     seconds = time.perf_counter() - began

@@ -6,6 +6,7 @@ import difflib
 from typing import Any
 
 from pluri.cli.registry import UsageError, parameters, parse_value
+from pluri.cli.topics.sizing import TO_BE_FOUND, number_of_topics
 
 #: Short names, classes, and what they find.
 MODELS = {
@@ -44,7 +45,7 @@ def topic_class(name: str) -> type:
 def build_topic_model(
     name: str,
     *,
-    n_topics: int | None = None,
+    n_topics: str | int | None = None,
     inference: str | None = None,
     n_sweeps: int | None = None,
     seed: int = 0,
@@ -53,10 +54,11 @@ def build_topic_model(
     """A model with the options of the command; those that it does not have are refused where they were given."""
     kind = topic_class(name)
     known = parameters(kind)
+    n_topics = number_of_topics(n_topics, name, inference)
     own = _own_settings(kind, known, settings or [], {"--topics": n_topics, "--inference": inference})
     chosen: dict[str, Any] = {"random_state": seed}
     if "n_components" in known:
-        chosen["n_components"] = 20 if n_topics is None else n_topics
+        chosen["n_components"] = 20 if n_topics in (None, "auto") else n_topics
     elif n_topics is not None:
         raise UsageError(f"--topics must not be given for {name}, which finds the number of topics itself")
     if inference is not None:
@@ -80,6 +82,8 @@ def build_topic_model(
         chosen |= _sweeps(n_sweeps, known, way)
     chosen |= own
     model = kind(**{key: value for key, value in chosen.items() if key in known})
+    if n_topics == "auto":
+        setattr(model, TO_BE_FOUND, True)
     _check(model)
     return model
 

@@ -36,7 +36,14 @@ Apply = Annotated[
         "terminal unless there is --shares.",
     ),
 ]
-Topics = Annotated[int | None, typer.Option("--topics", "-k", min=1, help="Number of topics of lda; 20 by default.")]
+Topics = Annotated[
+    str | None,
+    typer.Option(
+        "--topics",
+        "-k",
+        help="Number of topics of lda, 20 by default; or [bold]auto[/]: as many as are found again in other documents.",
+    ),
+]
 Inference = Annotated[
     str | None,
     typer.Option(

@@ -12,6 +12,7 @@ References
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
@@ -19,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 
 from pluri.inference.variational import RobbinsMonro, natural_step
 from pluri.priors.hyperpriors import Gamma
+from pluri.topics.documents import forget_words
 from pluri.topics.hdp.fits import HDPFits
 from pluri.topics.hdp.variational_report import variational_attributes, variational_model
 from pluri.validation import RandomState, as_generator, restored_on_failure
@@ -148,6 +150,10 @@ class HDPTopicModel(HDPFits):
     True
     >>> model.transform(X).shape[0]
     100
+    >>> model.number_in_words()[:47]
+    '3 topics of 1 % or more of the words each (in 9'
+    >>> model.to_lda().n_components
+    3
     """
 
     def __init__(
@@ -243,6 +249,9 @@ class HDPTopicModel(HDPFits):
                 self._forget()
                 self.n_documents_seen_, self.n_iter_ = 0, 0
                 self.elbo_ = list[float]()
+            if hasattr(self, "topic_names_"):
+                forget_words(self, self.n_features_in_)
+                warnings.warn("topics are numbered anew by their sizes: their names are forgotten", stacklevel=2)
             self.n_documents_seen_ += counts.shape[0]
             n_total = float(self.total_samples or self.n_documents_seen_)
             model = variational_model(self, self.n_features_in_)
@@ -258,6 +267,11 @@ class HDPTopicModel(HDPFits):
 
     def _goes_on(self) -> bool:
         """Whether there are topics to go on from; refuses those that a step cannot go on from."""
+        if self._undo_steps_of_topics():
+            raise ValueError(
+                "partial_fit must not follow edits of the topics, of which a step knows nothing, got "
+                f"{len(self._undo_steps_of_topics())}: take them back by undo(), or go on with to_lda()"
+            )
         if not hasattr(self, "variational_"):
             if hasattr(self, "topic_word_"):
                 raise ValueError(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +20,9 @@ from pluri.topics.hdp.variational_fit import fit_batch
 from pluri.topics.hdp.variational_report import variational_attributes, variational_model, warn_of_truncation
 from pluri.topics.topic_model import warn_if_interrupted
 
+if TYPE_CHECKING:
+    from pluri.topics.lda import LatentDirichletAllocation
+
 #: Sweeps, and passes over minibatches, if `max_iter` is None.
 MAX_SWEEPS, MAX_PASSES = 100, 10
 #: A pass over minibatches moves the bound by noise: it has settled within so many times `tol`.
@@ -27,6 +31,13 @@ NOISE = 100.0
 
 class HDPFits(mcmc.Sampled, HDPSettings):
     """What :class:`HDPTopicModel` does with its settings."""
+
+    # eta is one number for all topics.
+    _seeds_in_prior = False
+
+    def _word_prior(self) -> NDArray[np.float64]:
+        # The topics are of one draw, and eta is the mean over all of them.
+        return np.asarray(min(float(self.topic_word_prior_), float(self.components_.min())))
 
     def _check_corpus(self, X: Any, whom: str, *, reset: bool) -> Any:
         counts = check_documents(self, X, whole=self.inference == "gibbs", reset=reset, whom=whom)
@@ -114,21 +125,48 @@ class HDPFits(mcmc.Sampled, HDPSettings):
             facts["95 % interval"] = "{} to {}".format(*self.n_topics_interval_)
         return {**facts, "words": str(self.topic_word_.shape[1])}
 
+    def to_lda(
+        self, least_share: float = 0.01, *, small: Literal["merge", "drop"] = "merge"
+    ) -> LatentDirichletAllocation:
+        """The topics that are large enough to read, as a fitted model of so many topics, the largest first.
+
+        Parameters
+        ----------
+        least_share : float, default=0.01
+            Share of the tokens that a topic must have.
+        small : {"merge", "drop"}, default="merge"
+            What becomes of the others: each is put to the topic with which it is merged at least cost, the smallest
+            first (several may make a large one together); or it is dropped, and its tokens go to other topics, word by
+            word.
+
+        Returns
+        -------
+        LatentDirichletAllocation
+            Fitted; it knows the words, names and examples of this model, and can be edited and learn on.
+        """
+        from pluri.topics.agglomeration.large_topics import as_lda
+
+        found: LatentDirichletAllocation = as_lda(self, least_share, small)
+        return found
+
+    def number_in_words(self) -> str:
+        """How many topics there are, in a sentence: those of 1 % or more, how sure that is, and the small ones."""
+        from pluri.topics.agglomeration.large_topics import number_in_words
+
+        return number_in_words(self)
+
     def summary(self, n_topics: int = 20, n_words: int = 8) -> str:
         """The number of topics and the largest of them with their words, on one page of plain text."""
         check_is_fitted(self, "topic_word_")
+        from pluri.topics.agglomeration.large_topics import number_in_words
+
         numbers = f"{self.n_topics_} topics, {self.n_large_topics_} with 1 % or more"
-        lines = [f"{type(self).__name__} ({self.inference}): {numbers}"]
-        if hasattr(self, "n_topics_interval_"):
-            lines.append(
-                "95 % of the draws have {} to {} topics, {} to {} with 1 % or more".format(
-                    *self.n_topics_interval_, *self.n_large_topics_interval_
-                )
-            )
+        lines = [f"{type(self).__name__} ({self.inference}): {numbers}", number_in_words(self)]
         lines.append(
             f"gamma {self.topic_concentration_:.3g}, alpha {self.doc_concentration_:.3g}, "
             f"eta {self.topic_word_prior_:.3g}"
         )
         for row in self.topic_table(n_words)[:n_topics]:
-            lines.append(f"{row['topic']:>4d}  {row['share']:6.1%}  {row['words']}")
+            name = f"{row['name']}: " if row.get("name") else ""
+            lines.append(f"{row['topic']:>4d}  {row['share']:6.1%}  {name}{row['words']}")
         return "\n".join(lines)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pluri.inference.variational import RobbinsMonro
 from pluri.priors.hyperpriors import Hyperparameter, as_hyperparameter
 from pluri.processes.concentration import CONCENTRATION_PRIOR
-from pluri.topics.flat_topics import FlatTopicModel
+from pluri.topics.editing.editable import EditableTopics
 from pluri.topics.hdp.starts import INITS
 from pluri.validation import Allowed, Only, Whole, check_parameters
 
@@ -16,7 +16,7 @@ from pluri.validation import Allowed, Only, Whole, check_parameters
 FIRST = {"topic_concentration": 1.0, "doc_concentration": 1.0, "topic_word_prior": 0.1}
 
 
-class HDPSettings(FlatTopicModel):
+class HDPSettings(EditableTopics):
     """The settings of :class:`HDPTopicModel`, where they are explained."""
 
     inference: str

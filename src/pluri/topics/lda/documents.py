@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from pluri.priors import Gamma, as_diversity
 from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, forget_words, refuse_no_words, words_of_columns
+from pluri.topics.editing.editable import EditableTopics
 from pluri.topics.expected_shares import expected_shares
-from pluri.topics.flat_topics import FlatTopicModel, held_out_flat
+from pluri.topics.flat_topics import held_out_flat
 from pluri.topics.lda.guided import guided_word_prior
 from pluri.topics.lda.variational.document_step import DocumentStep, document_bounds, infer
 from pluri.topics.lda.variational.factors import Topics
@@ -196,7 +197,7 @@ class PendingBound:
         return float(np.exp(-(weight @ self.bounds()) / n_tokens)) if n_tokens else float("nan")
 
 
-class LDAOfDocuments(FlatTopicModel):
+class LDAOfDocuments(EditableTopics):
     """Base of :class:`LatentDirichletAllocation`: shares, bounds and perplexities of documents."""
 
     inference: Any
@@ -215,6 +216,10 @@ class LDAOfDocuments(FlatTopicModel):
             checked_state.number(name, getattr(self, name, 0.0), least=0)
         for name in ("n_iter_", "n_batch_iter_"):
             checked_state.whole_number(name, getattr(self, name, 1))
+
+    def _word_prior(self) -> Array:
+        # Topics of EM are distributions times tokens, without the prior.
+        return np.zeros(()) if self._how() == "em" else super()._word_prior()
 
     def _how(self) -> str:
         if self.inference is not None:
@@ -371,6 +376,6 @@ class LDAOfDocuments(FlatTopicModel):
 
     def _facts(self) -> dict[str, str]:
         facts = super()._facts() | {"inference": self._how()}
-        if hasattr(self, "bound_"):
+        if hasattr(self, "bound_") and len(self._undo_steps_of_topics()) == 0:
             facts["training perplexity"] = f"{self.bound_:.1f}"
         return facts

@@ -40,9 +40,11 @@ def go_on(model: Model, X: Any, sample_weight: Any) -> Learned:
     weight = checked_weights(sample_weight, counts)
     if weight is not None and sampled:
         counts, weight = repeated(counts, weight), None
-    alpha, eta = checked_priors(model, counts.shape[1], how)
-    if not first:
-        alpha, eta = model._prior_vector(), model.topic_word_prior_
+    # Seed words and priors of single topics are those of the beginning: topics may have been merged or dropped since.
+    begun: Any = (
+        checked_priors(model, counts.shape[1], how) if first else (model._prior_vector(), model.topic_word_prior_)
+    )
+    alpha, eta = begun
     return go_on_sampling(model, counts, alpha, eta) if sampled else go_on_online(model, counts, alpha, eta, weight)
 
 

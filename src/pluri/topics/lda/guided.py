@@ -55,20 +55,21 @@ def guided_word_prior(
         if isinstance(words, str):
             raise ValueError(f"seed_words must list the words of topic {topic}, got the string {words!r}")
         for word in words:
-            prior[topic, _column(word, columns, n_words)] += strength
+            prior[topic, column_of_word(word, columns, n_words)] += strength
     return prior
 
 
-def _column(word: Any, columns: Mapping[str, int] | None, n_words: int) -> int:
+def column_of_word(word: Any, columns: Mapping[str, int] | None, n_words: int, argument: str = "seed_words") -> int:
+    """Column of a word, or of a number that is one; `argument` is what sentences call the list it stands in."""
     if isinstance(word, int | np.integer) and not isinstance(word, bool):
         if not 0 <= word < n_words:
-            raise ValueError(f"seed_words names column {word}, but columns are 0 to {n_words - 1}")
+            raise ValueError(f"{argument} names column {word}, but columns are 0 to {n_words - 1}")
         return int(word)
     if columns is None:
         raise ValueError(
-            f"seed_words names {word!r}, but the words of the columns are not known: give vocabulary=, a data frame, "
+            f"{argument} names {word!r}, but the words of the columns are not known: give vocabulary=, a data frame, "
             "or columns instead of words"
         )
     if str(word) not in columns:
-        raise ValueError(f"seed_words names {word!r}, which is not in the vocabulary")
+        raise ValueError(f"{argument} names {word!r}, which is not in the vocabulary")
     return columns[str(word)]

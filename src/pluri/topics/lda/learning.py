@@ -89,7 +89,8 @@ class Learned:
         model.n_documents_seen_ = self.n_documents
         model.total_samples_ = self.n_documents if self.n_total is None else self.n_total
         found: dict[str, Any] = {"elbo_": self.elbo, "bound_": None, "_pending": None}
-        found |= dict.fromkeys(("trace_", "log_joint_", "converged_"))
+        # What is learned later than an edit cannot be taken back with it.
+        found |= dict.fromkeys(("trace_", "log_joint_", "converged_", "edits_", "_undo_steps"))
         if self.trace is not None and self.verdict is not None:
             # Where a chain stopped is the topics of all tokens, as large as the documents.
             found["trace_"] = replace(self.trace, ends=())
