@@ -10,27 +10,43 @@ if TYPE_CHECKING:
     from pluri.topics.hierarchical import HierarchicalLDA, HierarchicalPachinko
     from pluri.topics.lda import LatentDirichletAllocation
     from pluri.topics.lda.streaming import CountFiles, write_counts
+    from pluri.topics.over_time.changes import Scan
+    from pluri.topics.over_time.shares import SharesOverTime, topic_shares_over_time
+    from pluri.topics.over_time.trends import TopicChange, TopicTrends, WordDrift, topic_trends
     from pluri.topics.supervised import SupervisedLDA, SupervisedLDAClassifier
     from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
     from pluri.topics.topic_model import TopicModel
     from pluri.topics.tree import TreeTopicModel
+    from pluri.topics.updating.forgetting import forget
+    from pluri.topics.updating.monitor import DocumentCheck, Ratio, TopicMonitor
 
 __all__ = [
     "ConceptGraph",
     "CountFiles",
+    "DocumentCheck",
     "Example",
     "HDPTopicModel",
     "HierarchicalLDA",
     "HierarchicalPachinko",
     "Hierarchy",
     "LatentDirichletAllocation",
+    "Ratio",
+    "Scan",
+    "SharesOverTime",
     "SupervisedLDA",
     "SupervisedLDAClassifier",
+    "TopicChange",
     "TopicEdge",
     "TopicGraph",
     "TopicModel",
+    "TopicMonitor",
     "TopicNode",
+    "TopicTrends",
     "TreeTopicModel",
+    "WordDrift",
+    "forget",
+    "topic_shares_over_time",
+    "topic_trends",
     "write_counts",
 ]
 
@@ -42,9 +58,14 @@ __getattr__, __dir__ = lazy_names(
         "hierarchical": ["HierarchicalLDA", "HierarchicalPachinko"],
         "lda": ["LatentDirichletAllocation"],
         "lda.streaming": ["CountFiles", "write_counts"],
+        "over_time.changes": ["Scan"],
+        "over_time.shares": ["SharesOverTime", "topic_shares_over_time"],
+        "over_time.trends": ["TopicChange", "TopicTrends", "WordDrift", "topic_trends"],
         "supervised": ["SupervisedLDA", "SupervisedLDAClassifier"],
         "topic_graph": ["Example", "Hierarchy", "TopicEdge", "TopicGraph", "TopicNode"],
         "topic_model": ["TopicModel"],
         "tree": ["TreeTopicModel"],
+        "updating.forgetting": ["forget"],
+        "updating.monitor": ["DocumentCheck", "Ratio", "TopicMonitor"],
     },
 )
