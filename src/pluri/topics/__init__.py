@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pluri.topics.over_time.shares import SharesOverTime, topic_shares_over_time
     from pluri.topics.over_time.trends import TopicChange, TopicTrends, WordDrift, topic_trends
     from pluri.topics.supervised import SupervisedLDA, SupervisedLDAClassifier
+    from pluri.topics.text.cutting import WordCutter
+    from pluri.topics.text.phrases import find_phrases
+    from pluri.topics.text.stop_words import stop_words
     from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
     from pluri.topics.topic_model import TopicModel
     from pluri.topics.tree import TreeTopicModel
@@ -43,8 +46,11 @@ __all__ = [
     "TopicNode",
     "TopicTrends",
     "TreeTopicModel",
+    "WordCutter",
     "WordDrift",
+    "find_phrases",
     "forget",
+    "stop_words",
     "topic_shares_over_time",
     "topic_trends",
     "write_counts",
@@ -62,6 +68,9 @@ __getattr__, __dir__ = lazy_names(
         "over_time.shares": ["SharesOverTime", "topic_shares_over_time"],
         "over_time.trends": ["TopicChange", "TopicTrends", "WordDrift", "topic_trends"],
         "supervised": ["SupervisedLDA", "SupervisedLDAClassifier"],
+        "text.cutting": ["WordCutter"],
+        "text.phrases": ["find_phrases"],
+        "text.stop_words": ["stop_words"],
         "topic_graph": ["Example", "Hierarchy", "TopicEdge", "TopicGraph", "TopicNode"],
         "topic_model": ["TopicModel"],
         "tree": ["TreeTopicModel"],
