@@ -60,6 +60,7 @@ from pluri.plotting.subsets.kernel_spectrum import KernelSpectrumDisplay
 from pluri.plotting.subsets.subset_pair import SubsetDisplay
 from pluri.plotting.subsets.timeline import TimelineDisplay
 from pluri.plotting.topics.topic_graph import TopicGraphDisplay
+from pluri.plotting.topics.topic_trends import TopicTrendsDisplay
 from pluri.plotting.topics.topic_words import TopicWordsDisplay
 from pluri.plotting.transition import TransitionDisplay
 
@@ -118,6 +119,7 @@ __all__ = [
     "SubsetDisplay",
     "TimelineDisplay",
     "TopicGraphDisplay",
+    "TopicTrendsDisplay",
     "TopicWordsDisplay",
     "TraceDisplay",
     "TrainingErrorDisplay",

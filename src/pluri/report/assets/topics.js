@@ -451,10 +451,11 @@
     const canvas = $("#view-" + state.view + " .canvas");
     if (!canvas || sizes.has(canvas) || !canvas.clientWidth) return;
     /* The whole picture where its words can then be read; else its beginning. */
-    const least = narrow() ? 0.75 : 0.8, [width, height] = natural($("svg", canvas)), fitting = whole(canvas);
+    const map = canvas.parentElement.id === "view-map";
+    const least = map ? 0.95 : narrow() ? 0.75 : 0.8, [width, height] = natural($("svg", canvas)), fitting = whole(canvas);
     setSize(canvas, fitting >= least ? Math.min(1.35, fitting) : Math.min(1.05, Math.max(canvas.clientWidth / width, least)));
     const size = sizes.get(canvas);
-    canvas.scrollLeft = canvas.parentElement.id === "view-map" ? (width * size - canvas.clientWidth) / 2 : 0;
+    canvas.scrollLeft = map ? (width * size - canvas.clientWidth) / 2 : 0;
     const start = drawn.get(data.roots[0]).find((element) => canvas.contains(element));
     const at = start ? start.transform.baseVal.getItem(0).matrix.f : height / 2;
     canvas.scrollTop = at * size - canvas.clientHeight / 2;
