@@ -62,7 +62,9 @@ def test_the_commands_about_topics_run():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "first", "n_commands"), [("topic_time", ">>> import numpy", 3), ("topic_text", ">>> import numpy", 3)])
+@pytest.mark.parametrize(
+    ("page", "first", "n_commands"), [("topic_time", ">>> import numpy", 3), ("topic_text", ">>> import numpy", 3)]
+)
 def test_the_commands_about_time_and_text_run(page, first, n_commands):
     source = (DOCS / "guide" / f"{page}.rst").read_text()
     run_code(source[source.index(first) : source.rindex(".. code-block:: console")])

@@ -106,7 +106,9 @@ def monitored_years(n_years: int, per_week: int, seed: int = 200) -> tuple[int, 
 
 
 def told(name: str, count: int, n_years: int) -> None:
-    low, high = stats.beta.ppf([0.025, 0.975], [max(count, 1e-9), count + 1], [n_years - count + 1, max(n_years - count, 1e-9)])
+    low, high = stats.beta.ppf(
+        [0.025, 0.975], [max(count, 1e-9), count + 1], [n_years - count + 1, max(n_years - count, 1e-9)]
+    )
     print(f"{name:64} {count:4d} of {n_years}  {count / n_years:6.1%}  (95 %: {low:.1%} to {high:.1%})", flush=True)
 
 
@@ -123,7 +125,11 @@ def main() -> None:
     told("quiet, 50 documents a week: any topic emerges or fades", topics, n_quiet)
     told("quiet, 50 documents a week: any word drifts", words, n_quiet)
     for per_week in (100, 200, 50):
-        told(f"planted 3 %, {per_week} documents a week: found in three weeks", planted_years(n_planted, per_week), n_planted)
+        told(
+            f"planted 3 %, {per_week} documents a week: found in three weeks",
+            planted_years(n_planted, per_week),
+            n_planted,
+        )
     topics, _ = quiet_years(max(n_quiet // 5, 10), 50, wobble=0.3, seed=10)
     told("weeks that differ by 30 %: any topic emerges or fades", topics, max(n_quiet // 5, 10))
     false, noticed = monitored_years(max(n_quiet // 5, 10), 100)

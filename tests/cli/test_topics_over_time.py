@@ -53,7 +53,10 @@ def write(path, n_weeks=16, new_from=99, themes=(SPORT, SPACE), per_week=12, see
 def test_dates_tell_what_emerges_and_the_page_shows_it(tmp_path):
     tickets = write(tmp_path / "tickets.jsonl", new_from=12)
     page, shares = tmp_path / "page.html", tmp_path / "shares.csv"
-    result = learn(tickets, "-k", 3, "--sweeps", 60, "--date", "day", "-r", page, "--shares", shares, "--json")
+    # Seed words make the topics the same whatever the random numbers.
+    seeds = ["--seed-words", "puck goal ice", "--seed-words", "orbit rocket moon", "--seed-words", "bread butter"]
+    options = ["-k", 3, "--sweeps", 60, *seeds, "--date", "day"]
+    result = learn(tickets, *options, "-r", page, "--shares", shares, "--json")
     told = json.loads(result.stdout)["over_time"]
     (emerging,) = told["emerging"]
     words = {row["topic"]: set(row["words"]) for row in json.loads(result.stdout)["topics"]}
@@ -67,7 +70,7 @@ def test_dates_tell_what_emerges_and_the_page_shows_it(tmp_path):
     assert len(data["index"]["titles"]) == 192
     assert data["index"]["days"][0] is not None
     assert next(csv.DictReader(shares.open()))["date"].startswith("2024-01-0")
-    printed = learn(tickets, "-k", 3, "--sweeps", 60, "--date", "day").stdout
+    printed = learn(tickets, *options).stdout
     assert f"emerging: topic {emerging['topic']}" in printed
     assert "chance of a false alarm, all topics together: 5%" in printed
 
@@ -86,7 +89,9 @@ def test_ratings_and_classes_lead_topics(tmp_path):
 
 def test_seed_words_lead_the_first_topics(tmp_path):
     tickets = write(tmp_path / "tickets.jsonl")
-    result = learn(tickets, "-k", 2, "--sweeps", 40, "--seed-words", "moon rocket violin", "--seed-words", "puck", "--json")
+    result = learn(
+        tickets, "-k", 2, "--sweeps", 40, "--seed-words", "moon rocket violin", "--seed-words", "puck", "--json"
+    )
     topics = {row["topic"]: set(row["words"]) for row in json.loads(result.stdout)["topics"]}
     assert topics[0] >= set(SPACE)
     assert "seed words that are not among the words of the documents: violin" in result.stderr
@@ -110,7 +115,7 @@ def test_titles_are_first_lines_cut(tmp_path):
 def test_languages_patterns_and_phrases(tmp_path):
     pytest.importorskip("stopwordsiso")
     rng = np.random.default_rng(0)
-    themes = ["hund katze maus".split(), "schnee wind regen".split()]
+    themes = [["hund", "katze", "maus"], ["schnee", "wind", "regen"]]
     texts = ["und der die " + " ".join(rng.choice(themes[n % 2], 12)) + " new york 3d" for n in range(60)]
     corpus = tmp_path / "texte.jsonl"
     corpus.write_text("\n".join(json.dumps({"text": text}) for text in texts))
@@ -128,9 +133,9 @@ def test_languages_patterns_and_phrases(tmp_path):
 
 
 def test_a_model_goes_on_week_after_week_and_says_when_documents_do_not_fit(tmp_path):
-    first, week, strange = (write(tmp_path / f"{name}.jsonl", n_weeks=n, seed=seed, themes=themes)
-                            for name, n, seed, themes in [("first", 20, 0, (SPORT, SPACE)), ("week", 3, 1, (SPORT, SPACE)),
-                                                          ("strange", 3, 2, (SPORT + FOOD,))])  # fmt: skip
+    first = write(tmp_path / "first.jsonl", n_weeks=20)
+    week = write(tmp_path / "week.jsonl", n_weeks=3, seed=1)
+    strange = write(tmp_path / "strange.jsonl", n_weeks=3, seed=2, themes=(SPORT + FOOD,))
     model, second = tmp_path / "model.skops", tmp_path / "second.skops"
     learn(first, "-k", 2, "--sweeps", 40, "--held-out", 0.2, "-o", model)
     result = run(week, "--update", model, "--forget", 0.1, "-o", second)
@@ -180,7 +185,10 @@ def test_a_stream_gives_the_topics_shares_and_trends_of_documents_in_memory(tmp_
         (["a.jsonl", "--forget", "0.1"], "--forget must be given together with --update"),
         (["a.jsonl", "--rating", "stars", "--model", "hdp"], "--rating must be given with --model lda"),
         (["a.jsonl", "--seed-words", "ice", "--model", "hlda"], "--seed-words must be given with --model lda"),
-        (["a.jsonl", "--stream", "--inference", "gibbs"], "--stream must be given with --model lda and --inference svi"),
+        (
+            ["a.jsonl", "--stream", "--inference", "gibbs"],
+            "--stream must be given with --model lda and --inference svi",
+        ),
         (["a.jsonl", "--update", "m.skops", "-k", "3"], "--topics must not be given together with --update"),
     ],
 )

@@ -39,7 +39,9 @@ def test_the_index_stays_within_its_bound_and_says_what_it_lists():
 
 def test_small_corpora_are_listed_whole_with_their_dates_and_topics():
     shares = np.array([[0.7, 0.3, 0.0], [0.1, 0.2, 0.7]])
-    index = DocumentIndex().add(["Ice", ""], ["Ice and  snow", "moon"], shares, np.array(["2024-01-02", "NaT"], "M8[D]"))
+    index = DocumentIndex().add(
+        ["Ice", ""], ["Ice and  snow", "moon"], shares, np.array(["2024-01-02", "NaT"], "M8[D]")
+    )
     kept = index.to_dict()
     assert kept["places"] is None
     assert kept["excerpts"] == ["and snow", "moon"]  # a text goes on after its title
@@ -78,7 +80,9 @@ def test_labels_of_many_topics_are_there_and_do_not_cover_each_other(topics, n_t
         if lines:
             spans = [(0.0, float(dy), "middle", text) for dy, text in lines]
         else:
-            anchor, dx, dy, text = re.search(r'anchor="(\w+)" x="([-\d.]+)" y="([-\d.]+)".*?>(.*?)</text>', inside).groups()
+            anchor, dx, dy, text = re.search(
+                r'anchor="(\w+)" x="([-\d.]+)" y="([-\d.]+)".*?>(.*?)</text>', inside
+            ).groups()
             spans = [(float(dx), float(dy), anchor, text)]
         for dx, dy, anchor, text in spans:
             reach = text_width(text, size)
@@ -151,11 +155,14 @@ def test_the_search_finds_words_that_no_topic_lists_and_every_document(browse, t
     word = next(word for word in model.vocabulary_ if word not in listed and len(word) == 7)
     program = """
         const html = document.documentElement, input = $('#find');
-        const type = async (text) => { input.value = text; input.dispatchEvent(new Event('input', {bubbles: true})); await wait(); };
+        const type = async (text) => {
+            input.value = text; input.dispatchEvent(new Event('input', {bubbles: true})); await wait();
+        };
         await type('WORD'); say.hits = Number(html.dataset.hits); say.words = html.dataset.words;
         say.shown = $$('#found a').map((one) => one.firstChild.textContent).includes('WORD');
         await type('quagga77'); say.texts = html.dataset.texts; say.box = $('#found').textContent;
-        $$('#found a').pop().click(); await wait(); say.view = html.dataset.view; say.documents = html.dataset.documents;
+        $$('#found a').pop().click(); await wait(); say.view = html.dataset.view;
+        say.documents = html.dataset.documents;
         key(document.body, 'Escape'); await wait(); say.find = input.value;
     """.replace("WORD", word)
     _, _, said = browse(page, "", program)
@@ -173,7 +180,8 @@ def test_edits_and_the_table_are_saved_as_files(browse, topics):
         const saved = []; URL.createObjectURL = (blob) => { saved.push(blob); return 'blob:none'; };
         HTMLAnchorElement.prototype.click = function () { say.name = this.download; };
         location.hash = '#node=3'; await wait();
-        $('#new-name').value = 'Zebras, "and" more'; $('#rename').click(); await wait(); say.title = $('#topic h2').textContent;
+        $('#new-name').value = 'Zebras, "and" more'; $('#rename').click(); await wait();
+        say.title = $('#topic h2').textContent;
         $('#merge-with').value = '1'; $('#merge-with').dispatchEvent(new Event('change')); await wait();
         location.hash = '#node=2'; await wait(); $('#drop').click(); await wait();
         $('#drop').click(); await wait();
@@ -206,16 +214,20 @@ def test_small_topics_and_weak_edges_can_be_hidden(browse, topics):
     model = topics(40, kind="graph")
     program = """
         const seen = (what) => $$('#view-graph ' + what).filter((one) => one.style.display !== 'none').length;
-        const set = async (name, value) => { const one = $('#least-' + name); one.value = value; one.dispatchEvent(new Event('input', {bubbles: true})); await wait(); };
+        const set = async (name, value) => {
+            const one = $('#least-' + name); one.value = value;
+            one.dispatchEvent(new Event('input', {bubbles: true})); await wait();
+        };
         say.all = [seen('a.node'), seen('.edge')];
         await set('edge', '9'); say.strong = [seen('a.node'), seen('.edge')];
-        await set('topic', '6'); say.large = [seen('a.node'), seen('.edge')]; say.hidden = document.documentElement.dataset.hidden;
+        await set('topic', '6'); say.large = [seen('a.node'), seen('.edge')];
+        say.hidden = document.documentElement.dataset.hidden;
         await set('topic', '0'); await set('edge', '0'); say.back = [seen('a.node'), seen('.edge')];
     """
     _, _, said = browse(topic_report(model), "", program)
     graph = model.topic_graph()
     assert said["all"] == said["back"] == [40, len(graph.edges)]
-    strongest = {graph.parents(node.index)[0:1] + (node.index,) for node in graph.nodes if graph.parents(node.index)}
+    strongest = {(*graph.parents(node.index)[:1], node.index) for node in graph.nodes if graph.parents(node.index)}
     strong = sum(edge.weight >= 0.5 or (edge.parent, edge.child) in strongest for edge in graph.edges)
     assert said["strong"] == [40, strong]
     assert said["large"][0] == 40 - int(said["hidden"]) < 40

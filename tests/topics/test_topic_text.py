@@ -50,7 +50,7 @@ def test_stop_words_of_languages(monkeypatch):
         assert len(stop_words(name)) > 20, name
         assert stop_words(code) == stop_words(name)
     assert {"und", "der"} <= set(stop_words("German"))
-    with pytest.raises(ValueError, match="language must be one of .*german.* got 'elvish'"):
+    with pytest.raises(ValueError, match=r"language must be one of .*german.* got 'elvish'"):
         stop_words("elvish")
     monkeypatch.setitem(sys.modules, "stopwordsiso", None)
     assert "the" in stop_words("en")
@@ -124,10 +124,9 @@ def test_files_with_functions_or_changed_settings_are_refused(fitted, tmp_path):
     object.__setattr__(vectorizer.analyzer, "segmenter", "os")
     with pytest.raises((Unsound, ValueError), match="segmenter must be one of"):
         pluri.save(model, tmp_path / "changed.skops")
-        pluri.load(tmp_path / "changed.skops")
     object.__setattr__(vectorizer.analyzer, "segmenter", "auto")
     object.__setattr__(vectorizer.analyzer, "tokenizer", lambda text: text.split())
-    with pytest.raises(Exception, match="types that can be loaded again|tokenizer"):
+    with pytest.raises(Exception, match=r"types that can be loaded again|tokenizer"):
         pluri.save(model, tmp_path / "function.skops")
 
 

@@ -1,7 +1,7 @@
 """Documents that a page can list and search, of any number of documents within a bound of size.
 
-All are listed while they fit. When they do not, beginnings of texts are cut shorter; when that is not enough, every second
-document is left out, at random, again and again. The page says what it lists.
+All are listed while they fit. When they do not, beginnings of texts are cut shorter; when that is not enough, every
+second document is left out, at random, again and again. The page says what it lists.
 """
 
 from __future__ import annotations

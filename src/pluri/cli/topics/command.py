@@ -82,7 +82,9 @@ def topics(
         if apply is not None:
             from pluri.cli.topics.shares import apply_model
 
-            apply_model(apply, corpus, fields, pattern, shares, {"--output": output, "--report": report, **given}, as_json)
+            apply_model(
+                apply, corpus, fields, pattern, shares, {"--output": output, "--report": report, **given}, as_json
+            )
             return
         if update is not None:
             from pluri.cli.topics.updating import Going, update_model
@@ -90,8 +92,8 @@ def topics(
             going = Going(update, output, forget, despite_alarm, seed)
             update_model(going, corpus, fields, pattern, {"--report": report, "--shares": shares, **given}, as_json)
             return
-        builder = _builder(model, n_topics=n_topics, inference=inference, n_sweeps=sweeps, seed=seed,
-                           settings=settings, seeded=bool(seed_words), stream=stream, rated=rating is not None)  # fmt: skip
+        builder = _builder(model, n_topics=n_topics, inference=inference, n_sweeps=sweeps, seed=seed, settings=settings,
+                           seeded=bool(seed_words), stream=stream, rated=rating is not None)  # fmt: skip
         job = Job(corpus, fields, pattern, choice, builder, Outputs(output, report, shares), period, false_alarms,
                   list(seed_words or []), held_out, seed, quiet)  # fmt: skip
         _run(job, stream, title, as_json)
@@ -119,7 +121,9 @@ def _refuse(given: dict[str, Any]) -> None:
     if given["apply"] is not None and given["update"] is not None:
         raise UsageError("--apply must not be given together with --update, which tells and learns, got both")
     if given["rating"] is not None and given["model"] != "lda":
-        raise UsageError(f"--rating must be given with --model lda, which it makes a supervised one, got {given['model']!r}")
+        raise UsageError(
+            f"--rating must be given with --model lda, which it makes a supervised one, got {given['model']!r}"
+        )
     if given["seed_words"] and (given["model"] != "lda" or given["rating"] is not None):
         raise UsageError("--seed-words must be given with --model lda, and without --rating, got another model")
     if given["stream"] and (given["model"] != "lda" or given["rating"] or given["inference"] not in (None, "svi")):

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pluri.cli.console import note
 from pluri.cli.cochange.options import number_of
+from pluri.cli.console import note
 from pluri.cli.registry import UsageError
 from pluri.cli.topics.shares import with_words, write_shares
 

@@ -64,8 +64,8 @@ MaxWords = Annotated[int, typer.Option(min=2, help="Keep the most frequent words
 StopWords = Annotated[
     str,
     typer.Option(
-        help="Words to leave out: english, none, another language (german or de; several with commas), or a file with a "
-        "word in each line."
+        help="Words to leave out: english, none, another language (german or de; several with commas), or a file with "
+        "a word in each line."
     ),
 ]
 TokenPattern = Annotated[

@@ -48,7 +48,9 @@ def share_block(found: Corpus, shares: NDArray[Any]) -> list[NDArray[Any]]:
     """Columns of a table of shares."""
     import numpy as np
 
-    texts = [np.array(column, dtype=object) for column in (found.names, found.titles, found.dates) if column is not None]
+    texts = [
+        np.array(column, dtype=object) for column in (found.names, found.titles, found.dates) if column is not None
+    ]
     return [*texts, np.round(np.asarray(shares, dtype=np.float64), DIGITS)]
 
 

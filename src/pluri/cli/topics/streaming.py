@@ -1,8 +1,8 @@
 """More documents than memory: they are read three times, and nothing is kept of them but what is bounded.
 
-The first reading counts in how many documents each word occurs; the second writes counts of the words that are kept into
-a folder, which is gone afterwards; the third asks the model for the shares of each document. In between the model is learnt
-by minibatches, each from eight places of the corpus, as documents that stand together are often alike.
+The first reading counts in how many documents each word occurs; the second writes counts of the words that are kept
+into a folder, which is gone afterwards; the third asks the model for the shares of each document. In between the model
+is learnt by minibatches, each from eight places of the corpus, as documents that stand together are often alike.
 """
 
 from __future__ import annotations
@@ -310,7 +310,9 @@ def _keep_best(best: dict[int, list[Any]], found: Corpus, counts: Any, shares: N
         bar = kept[-1][0] if len(kept) == N_EXAMPLES else 0.0
         for row in np.argsort(-column, kind="stable")[:N_EXAMPLES]:
             if column[row] > bar:
-                kept.append((float(column[row]), number + int(row), found.titles[row], found.texts[row][:1000], counts[row]))
+                kept.append(
+                    (float(column[row]), number + int(row), found.titles[row], found.texts[row][:1000], counts[row])
+                )
         kept.sort(key=lambda one: (-one[0], one[1]))
         del kept[N_EXAMPLES:]
 

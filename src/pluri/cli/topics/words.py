@@ -57,8 +57,8 @@ def cutter_of(choice: WordChoice, texts: Sequence[str] | None = None) -> Any:
     if not choice.phrases or texts is None:
         return cutter
     found = find_phrases(texts[:MOST_FOR_PHRASES], cutter, min_documents=max(2 * choice.min_documents, 2))
-    best = ", ".join(list(found)[:5])
-    note(f"{number_of(len(found), 'phrase')} found (--phrases){': ' + best if found else ''}{', ...' if len(found) > 5 else ''}")
+    best = ": " + ", ".join(list(found)[:5]) if found else ""
+    note(f"{number_of(len(found), 'phrase')} found (--phrases){best}{', ...' if len(found) > 5 else ''}")
     return replace(cutter, phrases=tuple(found))
 
 

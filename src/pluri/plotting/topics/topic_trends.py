@@ -56,11 +56,13 @@ class TopicTrendsDisplay:
         self.shares, self.errors = np.asarray(shares, dtype=np.float64), np.asarray(errors, dtype=np.float64)
         if self.shares.shape != self.errors.shape or len(self.shares) != len(self.starts):
             raise ValueError(
-                f"shares and errors must have a row for each of {len(self.starts)} periods, got {self.shares.shape} and "
-                f"{self.errors.shape}"
+                f"shares and errors must have a row for each of {len(self.starts)} periods, got {self.shares.shape} "
+                f"and {self.errors.shape}"
             )
         n_topics = self.shares.shape[1]
-        self.labels = [f"topic {topic}" for topic in range(n_topics)] if labels is None else [str(one) for one in labels]
+        self.labels = (
+            [f"topic {topic}" for topic in range(n_topics)] if labels is None else [str(one) for one in labels]
+        )
         if len(self.labels) != n_topics:
             raise ValueError(f"labels must have one text for each of {n_topics} topics, got {len(self.labels)}")
         self.changes = list(changes)
@@ -119,9 +121,13 @@ class TopicTrendsDisplay:
             panel.plot(when, share, color=color, lw=1.3)
             for change in self.changes:
                 if change.topic == topic:
-                    since = self.starts[min(np.searchsorted(self.starts, _first_day(change.since)), len(self.starts) - 1)]
+                    since = self.starts[
+                        min(np.searchsorted(self.starts, _first_day(change.since)), len(self.starts) - 1)
+                    ]
                     panel.axvline(since.astype("datetime64[s]").astype(object), color=QUIET_COLOR, ls="--", lw=1)
-                    panel.annotate(change.kind, (0.98, 0.95), xycoords="axes fraction", fontsize=7.5, ha="right", va="top")
+                    panel.annotate(
+                        change.kind, (0.98, 0.95), xycoords="axes fraction", fontsize=7.5, ha="right", va="top"
+                    )
             panel.set_title(self.labels[topic], fontsize=9, loc="left")
             panel.set_ylim(bottom=0)
             panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))

@@ -1,7 +1,7 @@
 r"""Shares of topics in each period, with error bars, from documents that come in batches.
 
-The share of a topic in a period is the mean of its shares in the documents of the period: a long document counts as much
-as a short one. Its error is :math:`s / \sqrt n`, where the variance of a single document is that of the period, drawn
+The share of a topic in a period is the mean of its shares in the documents of the period: a long document counts as
+much as a short one. Its error is :math:`s / \sqrt n`, where the variance of a single document is that of the period, drawn
 towards the variance over all periods as if five further documents had it: a week of two documents has an error too.
 """
 
@@ -28,7 +28,7 @@ from pluri.validation import is_source
 
 Array = NDArray[np.float64]
 
-#: Documents, or groups of them, that are kept for tests; when there are more, groups of twice the size take their place.
+#: Documents, or groups of them, that are kept for tests; when there are more, groups of twice the size replace them.
 MOST_GROUPS = 20_000
 #: Documents as many as these stand for the variance over all periods.
 BORROWED = 5

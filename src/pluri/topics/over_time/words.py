@@ -8,8 +8,8 @@ sum over words and :math:`s_d` the time of the document, the score of a linear t
    z_{kw} = \frac{\sum_d (s_d - \bar s_k) (n_{dkw} - p_{kw} n_{dk})}
    {\sqrt{\sum_d (s_d - \bar s_k)^2 (n_{dkw} - p_{kw} n_{dk})^2}} ,
 
-whose variance counts documents, not tokens: a word that comes ten times in one text says no more than that text. All sums
-are of powers of the time, so that documents are looked at once, in batches.
+whose variance counts documents, not tokens: a word that comes ten times in one text says no more than that text. All
+sums are of powers of the time, so that documents are looked at once, in batches.
 """
 
 from __future__ import annotations

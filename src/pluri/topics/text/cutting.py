@@ -1,7 +1,7 @@
 """Texts cut into words: by a pattern, without stop words, with phrases, and where there are no spaces between words.
 
-Chinese, Japanese, Thai, Lao, Khmer and Burmese put no spaces between words. Runs of their letters are cut into overlapping
-pairs of characters, which serve topics well and need nothing; or by a segmenter that is installed besides.
+Chinese, Japanese, Thai, Lao, Khmer and Burmese put no spaces between words. Runs of their letters are cut into
+overlapping pairs of characters, which serve topics well and need nothing; or by a segmenter that is installed besides.
 """
 
 from __future__ import annotations

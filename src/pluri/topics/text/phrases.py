@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from math import log
 from typing import Any
 
@@ -98,7 +99,7 @@ def _pairs(texts: Iterable[str], cutter: WordCutter, min_documents: int, min_sco
     for text in texts:
         tokens = cutter.tokens(text)
         words.update(tokens)
-        neighbours = [(a, b) for a, b in zip(tokens, tokens[1:]) if a not in stopped and b not in stopped]
+        neighbours = [(a, b) for a, b in pairwise(tokens) if a not in stopped and b not in stopped]
         together.update(neighbours)
         spread.update(set(neighbours))
         if len(together) > MOST_PAIRS:

@@ -1,7 +1,7 @@
 r"""An alarm when new documents do not fit a model: words that it does not know, and words that it predicts badly.
 
-Each week, before anything is learned of them, the new documents give two numbers: the share of words that the model does
-not know, and the mean log likelihood of a word that it knows (one half of each document, given the other half). They
+Each week, before anything is learned of them, the new documents give two numbers: the share of words that the model
+does not know, and the mean log likelihood of a word that it knows (one half of each document, given the other half). They
 are ratios of sums over documents, with a variance from the documents,
 
 .. math::
@@ -198,7 +198,9 @@ class TopicMonitor:
             raise ValueError("n_unknown and n_words must be given together, got one of them")
         if n_unknown is not None:
             if len(n_unknown) != len(score.n_tokens) or len(n_words) != len(score.n_tokens):
-                raise ValueError(f"n_unknown and n_words must have one number for each of {len(score.n_tokens)} documents")
+                raise ValueError(
+                    f"n_unknown and n_words must have one number for each of {len(score.n_tokens)} documents"
+                )
             found["unknown"] = Ratio.of(n_unknown, n_words)
         return found
 
