@@ -2,8 +2,8 @@
 
 ``python benchmarks/reproduce/million_documents.py`` writes a million generated documents of 15 words with dates into a
 gzip file, runs ``pluri topics --stream --date`` on it in a process of its own, and prints processor time, wall time,
-peak memory and the size of the page. ``--documents 50000`` is the quick form; two sizes side by side show that memory does
-not grow with the number of documents.
+peak memory and the size of the page. ``--documents 50000`` is the quick form; two sizes side by side show that memory
+does not grow with the number of documents.
 """
 
 from __future__ import annotations

@@ -68,35 +68,47 @@ def topics(
 
     Ctrl-C keeps the topics so far: everything is written, and the exit code is 130.
     """
+    given = dict(locals())
     with reporting():
-        _refuse(locals())
-        from pluri.cli.topics.reading import Fields
-        from pluri.cli.topics.words import WordChoice
+        _refuse(given)
+        _do(given)
 
-        fields = Fields(text_field, title_field, id_field, date, rating)
-        choice = WordChoice(
-            min_documents, max_share, max_words, stop_words, n_grams, token_pattern, segmenter, phrases
-        )  # fmt: skip
-        given = {"--topics": n_topics, "--inference": inference, "--sweeps": sweeps, "--set": settings,
-                 "--held-out": held_out or None, "--seed-words": seed_words, "--rating": rating}  # fmt: skip
-        if apply is not None:
-            from pluri.cli.topics.shares import apply_model
 
-            apply_model(
-                apply, corpus, fields, pattern, shares, {"--output": output, "--report": report, **given}, as_json
-            )
-            return
-        if update is not None:
-            from pluri.cli.topics.updating import Going, update_model
+def _do(given: dict[str, Any]) -> None:
+    """Apply a model, go on with one, or learn one."""
+    from pluri.cli.topics.reading import Fields
+    from pluri.cli.topics.words import WordChoice
 
-            going = Going(update, output, forget, despite_alarm, seed)
-            update_model(going, corpus, fields, pattern, {"--report": report, "--shares": shares, **given}, as_json)
-            return
-        builder = _builder(model, n_topics=n_topics, inference=inference, n_sweeps=sweeps, seed=seed, settings=settings,
-                           seeded=bool(seed_words), stream=stream, rated=rating is not None)  # fmt: skip
-        job = Job(corpus, fields, pattern, choice, builder, Outputs(output, report, shares), period, false_alarms,
-                  list(seed_words or []), held_out, seed, quiet)  # fmt: skip
-        _run(job, stream, title, as_json)
+    fields = Fields(*(given[name] for name in ("text_field", "title_field", "id_field", "date", "rating")))
+    choice = WordChoice(
+        *(given[name] for name in ("min_documents", "max_share", "max_words", "stop_words", "n_grams", "token_pattern",
+                                   "segmenter", "phrases"))
+    )  # fmt: skip
+    corpus, pattern, seeds = given["corpus"], given["pattern"], list(given["seed_words"] or [])
+    outputs = Outputs(given["output"], given["report"], given["shares"])
+    refused = {"--topics": given["n_topics"], "--inference": given["inference"], "--sweeps": given["sweeps"],
+               "--set": given["settings"], "--held-out": given["held_out"] or None, "--seed-words": seeds,
+               "--rating": given["rating"], "--report": outputs.report}  # fmt: skip
+    if given["apply"] is not None:
+        from pluri.cli.topics.shares import apply_model
+
+        refused["--output"] = outputs.output
+        apply_model(given["apply"], corpus, fields, pattern, outputs.shares, refused, given["as_json"])
+        return
+    if given["update"] is not None:
+        from pluri.cli.topics.updating import Going, update_model
+
+        going = Going(given["update"], outputs.output, given["forget"], given["despite_alarm"], given["seed"])
+        update_model(going, corpus, fields, pattern, refused | {"--shares": outputs.shares}, given["as_json"])
+        return
+    builder = _builder(
+        given["model"], n_topics=given["n_topics"], inference=given["inference"], n_sweeps=given["sweeps"],
+        seed=given["seed"], settings=given["settings"], seeded=bool(seeds), stream=given["stream"],
+        rated=given["rating"] is not None,
+    )  # fmt: skip
+    job = Job(corpus, fields, pattern, choice, builder, outputs, given["period"], given["false_alarms"], seeds,
+              given["held_out"], given["seed"], given["quiet"])  # fmt: skip
+    _run(job, given["stream"], given["title"], given["as_json"])
 
 
 def _refuse(given: dict[str, Any]) -> None:

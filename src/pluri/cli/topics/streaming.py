@@ -22,6 +22,7 @@ from pluri.cli.cochange.options import number_of
 from pluri.cli.console import note
 from pluri.cli.topics.learning import Job, Learned, coherence_of_topics, fit, held_out_of
 from pluri.cli.topics.reading import COLUMNS, Corpus, documents_of, title_of
+from pluri.cli.topics.scattered import ScatteredCounts
 from pluri.cli.topics.shares import share_block, share_columns
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 BATCH = 4096
 #: Different words that are counted at a time; when there are more, those seen once are dropped.
 MOST_WORDS = 2_000_000
-#: Documents of a minibatch, and places of the corpus that they come from.
-MINIBATCH, PLACES = 1024, 8
 #: Documents that are kept to tell coherence, and to be held out.
 MOST_KEPT = 20_000
 #: Documents that are learned from, over all passes, and passes at least and at most.
@@ -217,41 +216,6 @@ def _write_counts(job: Job, vectorizer: Any, place: Path, n_documents: int) -> K
     kept.sample = sparse.vstack(sample, format="csr")
     kept.held_out = sparse.vstack(back, format="csr") if held else None
     return kept
-
-
-@dataclass(frozen=True, eq=False)
-class _Scattered:
-    """Documents from several places of a file."""
-
-    slices: tuple[Any, ...]
-
-    def load(self) -> Any:
-        """Read them."""
-        from scipy import sparse
-
-        from pluri.engine import Batch
-
-        return Batch(sparse.vstack([part.load().X for part in self.slices], format="csr"))
-
-
-class ScatteredCounts:
-    """Counts in files, in minibatches that come from several places, in another order each time."""
-
-    def __init__(self, place: Path, seed: int) -> None:
-        import numpy as np
-
-        from pluri.topics import CountFiles
-
-        self._files = CountFiles(place, batch_size=MINIBATCH // PLACES)
-        self._rng = np.random.default_rng(seed)
-        self.n_features = self._files.n_features
-
-    def batches(self) -> Iterator[Any]:
-        """Start a new pass."""
-        slices = list(self._files.batches())
-        order = self._rng.permutation(len(slices))
-        for begin in range(0, len(order), PLACES):
-            yield _Scattered(tuple(slices[place] for place in order[begin : begin + PLACES]))
 
 
 @dataclass

@@ -608,7 +608,7 @@
     markFolded();
     const box = $("#found");
     box.replaceChildren(make("p", { role: "status" }, hits.length === 1 ? "1 topic" : hits.length + " topics"),
-      ...hits.slice(0, 12).map(({ node, score, said }) => make("a", { href: address({ node: node.index }), onclick: (event) => { event.preventDefault(); close(); go({ node: node.index }); } },
+      ...hits.slice(0, 12).map(({ node, score, said }) => make("a", { class: "of-topic", href: address({ node: node.index }), onclick: (event) => { event.preventDefault(); close(); go({ node: node.index }); } },
         make("span", {}, node.label), make("small", {}, said.join(", ") + (score >= 0.001 ? " " + percent(score) : "")))),
       ...others());
     if (!searching) box.hidden = true;

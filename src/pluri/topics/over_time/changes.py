@@ -11,8 +11,8 @@ where D is the divergence of Bernoulli distributions and p the share in both tog
 document's share over p(1-p), and :math:`\varphi \ge 1` how much more the periods before the window differ from each
 other than documents drawn independently would make them: topics that always go up and down raise their own bar.
 
-What z may be by chance is found by giving the documents the dates of others, many times, and taking the largest
-|z| over all topics, periods and windows each time [1]_, [2]_. If nothing changes (documents may change places in time), the
+What z may be by chance is found by giving the documents the dates of others, many times, and taking the largest |z|
+over all topics, periods and windows each time [1]_, [2]_. If nothing changes (documents may change places in time), the
 chance of any alarm at all is at most the stated rate, exactly, whatever the distribution of the shares and however
 topics hang together. Only the past of a period is looked at, so that an alarm does not go away later.
 

@@ -1,8 +1,9 @@
 r"""Shares of topics in each period, with error bars, from documents that come in batches.
 
 The share of a topic in a period is the mean of its shares in the documents of the period: a long document counts as
-much as a short one. Its error is :math:`s / \sqrt n`, where the variance of a single document is that of the period, drawn
-towards the variance over all periods as if five further documents had it: a week of two documents has an error too.
+much as a short one. Its error is :math:`s / \sqrt n`, where the variance of a single document is that of the period,
+drawn towards the variance over all periods as if five further documents had it: a week of two documents has an error
+too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 r"""An alarm when new documents do not fit a model: words that it does not know, and words that it predicts badly.
 
 Each week, before anything is learned of them, the new documents give two numbers: the share of words that the model
-does not know, and the mean log likelihood of a word that it knows (one half of each document, given the other half). They
-are ratios of sums over documents, with a variance from the documents,
+does not know, and the mean log likelihood of a word that it knows (one half of each document, given the other half).
+They are ratios of sums over documents, with a variance from the documents,
 
 .. math::
 
