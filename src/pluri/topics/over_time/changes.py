@@ -46,7 +46,7 @@ BLOCK = 1 << 20
 class Layout(NamedTuple):
     """What permutations leave as it is: groups of each period, variance of a document, and which periods are tested."""
 
-    count: Integers
+    n_groups: Integers
     size: int
     variance: Array
     share: Array
@@ -125,7 +125,7 @@ def statistics(sums: Array, layout: Layout) -> tuple[Array, Integers]:
         Of the shares of the groups, in several orders of the documents.
     """
     n_orders, n_periods, n_topics = sums.shape
-    before = np.concatenate([[0], np.cumsum(layout.count)]).astype(np.float64)
+    before = np.concatenate([[0], np.cumsum(layout.n_groups)]).astype(np.float64)
     total = np.concatenate([np.zeros((n_orders, 1, n_topics)), np.cumsum(sums, axis=1)], axis=1)
     spread = _between_periods(sums, total, before, layout)
     share = layout.share
@@ -160,11 +160,11 @@ def _divergence(one: Array, other: Array) -> Array:
 
 def _between_periods(sums: Array, total: Array, before: Array, layout: Layout) -> Array:
     """How much more the periods before each one differ than independent documents would; 1 at least."""
-    count = layout.count[:, None]
+    count = layout.n_groups[:, None]
     squares = np.cumsum(np.where(count > 0, sums**2 / np.maximum(count, 1), 0.0), axis=1)
     squares = np.concatenate([np.zeros_like(squares[:, :1]), squares], axis=1)
     spread = squares - total**2 / np.maximum(before, 1.0)[:, None]
-    n_filled = np.concatenate([[0], np.cumsum(layout.count > 0)])[:, None]
+    n_filled = np.concatenate([[0], np.cumsum(layout.n_groups > 0)])[:, None]
     expected = np.maximum(layout.variance / layout.size * np.maximum(n_filled - 1, 1), 1e-300)
     found: Array = np.maximum(spread / expected, 1.0)
     return found
