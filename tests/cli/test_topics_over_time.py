@@ -69,7 +69,8 @@ def test_dates_tell_what_emerges_and_the_page_shows_it(tmp_path):
     assert data["time"]["changes"][0]["topic"] == emerging["topic"]
     assert len(data["index"]["titles"]) == 192
     assert data["index"]["days"][0] is not None
-    assert next(csv.DictReader(shares.open()))["date"].startswith("2024-01-0")
+    with shares.open(newline="") as file:
+        assert next(csv.DictReader(file))["date"].startswith("2024-01-0")
     printed = learn(tickets, *options).stdout
     assert f"emerging: topic {emerging['topic']}" in printed
     assert "chance of a false alarm, all topics together: 5%" in printed

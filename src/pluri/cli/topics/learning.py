@@ -221,7 +221,8 @@ def _seen(job: Job, estimator: Any, found: Corpus, counts: Any, days: Any) -> tu
     """Shares of all documents, what changes over time, and documents for the page: what of that is wanted."""
     import numpy as np
 
-    shares = trends = index = None
+    shares: Any = None
+    trends = index = None
     if job.outputs.report is not None or job.outputs.shares is not None or days is not None:
         shares = np.asarray(estimator.transform(counts))
     if days is not None:

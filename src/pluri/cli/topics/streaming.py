@@ -250,7 +250,7 @@ def _look(job: Job, estimator: Any, vectorizer: Any, table: Path) -> Seen:
                 continue
             found, counts = found.only(rows), counts[rows]
             shares = np.asarray(estimator.transform(counts))
-            days = None if found.dates is None else as_days(found.dates, "--date")
+            days: Any = None if found.dates is None else as_days(found.dates, "--date")
             if trends is not None:
                 trends.add(counts, shares, days)
             if seen.index is not None:

@@ -48,7 +48,7 @@ def cutter_of(choice: WordChoice, texts: Sequence[str] | None = None) -> Any:
 
     from pluri.topics import WordCutter, find_phrases
 
-    pattern = {} if choice.pattern is None else {"pattern": choice.pattern}
+    pattern: dict[str, Any] = {} if choice.pattern is None else {"pattern": choice.pattern}
     stopped = _stop_words(choice.stop_words)
     try:
         cutter = WordCutter(**pattern, stop_words=tuple(stopped), n_grams=choice.n_grams, segmenter=choice.segmenter)

@@ -121,9 +121,8 @@ class TopicTrendsDisplay:
             panel.plot(when, share, color=color, lw=1.3)
             for change in self.changes:
                 if change.topic == topic:
-                    since = self.starts[
-                        min(np.searchsorted(self.starts, _first_day(change.since)), len(self.starts) - 1)
-                    ]
+                    place = int(np.searchsorted(self.starts, _first_day(change.since)))
+                    since = self.starts[min(place, len(self.starts) - 1)]
                     panel.axvline(since.astype("datetime64[s]").astype(object), color=QUIET_COLOR, ls="--", lw=1)
                     panel.annotate(
                         change.kind, (0.98, 0.95), xycoords="axes fraction", fontsize=7.5, ha="right", va="top"
@@ -131,9 +130,9 @@ class TopicTrendsDisplay:
             panel.set_title(self.labels[topic], fontsize=9, loc="left")
             panel.set_ylim(bottom=0)
             panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-            locator = AutoDateLocator(maxticks=5)
+            locator: Any = AutoDateLocator(maxticks=5)  # type: ignore[no-untyped-call]
             panel.xaxis.set_major_locator(locator)
-            panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+            panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
             panel.tick_params(labelsize=7.5)
             tidy(panel)
         return self
