@@ -30,7 +30,7 @@ def test_the_topics_that_change_come_first_and_at_most_twelve():
     change = SimpleNamespace(topic=7, kind="fading", since="2024-02")
     trends = SimpleNamespace(
         over_time=SimpleNamespace(starts=WEEKS, shares=shares, errors=0.1 * shares),
-        labels=[f"label {topic}" for topic in range(20)], emerging=lambda: [], fading=lambda: [change],
+        labels=[f"label {topic}" for topic in range(20)], emerging=list, fading=lambda: [change],
     )  # fmt: skip
     display = TopicTrendsDisplay.from_trends(trends)
     assert len(display.axes_) == 12

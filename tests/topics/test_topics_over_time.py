@@ -13,6 +13,7 @@ from scipy import sparse, stats
 from pluri.topics import LatentDirichletAllocation, topic_shares_over_time, topic_trends
 from pluri.topics.over_time import changes
 from pluri.topics.over_time.changes import period_sums, scan
+from pluri.topics.over_time.misfits import log_likelihoods
 from pluri.topics.over_time.periods import as_days, period_names, period_numbers, period_starts
 from pluri.topics.over_time.shares import Groups, ShareSums
 from pluri.topics.over_time.words import WordSums
@@ -260,3 +261,32 @@ def test_one_period_and_one_document_are_no_news():
     trends = topic_trends(model, X, dates)
     assert trends.emerging() == trends.fading() == []
     assert trends.over_time.shares.shape == (1, 2)
+
+
+def test_surprise_is_the_standardised_log_likelihood_of_each_document():
+    rng = np.random.default_rng(0)
+    topic_word, shares = rng.dirichlet(np.ones(6), 2), rng.dirichlet([1, 1], 50)
+    X = rng.multinomial(9, shares @ topic_word)
+    sums, squares, lengths = log_likelihoods(sparse.csr_matrix(X), shares, topic_word)
+    logs = np.log(shares @ topic_word)
+    np.testing.assert_allclose(sums, (X * logs).sum(axis=1))
+    np.testing.assert_allclose(squares, (X * logs**2).sum(axis=1))
+    assert (lengths == 9).all()
+
+
+def test_a_subject_without_a_topic_shows_by_documents_that_no_topic_explains():
+    """A new subject mixes the words of two topics that never went together: no topic emerges, but it is noticed."""
+    found = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        model, X, dates = year(rng, 23, 100, np.tile([0.4, 0.3, 0.3], (23, 1)))
+        dense = np.asarray(X.todense())
+        new = np.flatnonzero((dates >= FIRST + 7 * 20) & (rng.random(len(dates)) < 0.06))
+        strange = np.zeros(12)
+        strange[[0, 4, 8]] = 1 / 3  # a word of each
+        dense[new] = rng.multinomial(15, strange, len(new))
+        names = [f"w{column}" for column in range(12)]
+        trends = topic_trends(model, sparse.csr_matrix(dense), dates, feature_names=names, random_state=seed)
+        if trends.misfit is not None and set(trends.misfit.words) == {"w0", "w4", "w8"}:
+            found += trends.misfit.since >= "2024-05-06"
+    assert found >= 8

@@ -24,7 +24,7 @@ from pluri.report.topic_search import time_data, vocabulary_data
 if TYPE_CHECKING:
     from pluri.report.document_index import DocumentIndex
     from pluri.topics.held_out import HeldOut
-    from pluri.topics.over_time.trends import TopicTrends
+    from pluri.topics.over_time.records import TopicTrends
     from pluri.topics.topic_graph import TopicGraph
 
 STYLES = ("colors.css", "page.css", "graph.css", "layout.css", "topics.css", "topic_parts.css")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pluri.report.topic_data import digits
 
 if TYPE_CHECKING:
-    from pluri.topics.over_time.trends import TopicTrends
+    from pluri.topics.over_time.records import TopicTrends
 
 Array = NDArray[np.float64]
 
@@ -54,6 +54,11 @@ def vocabulary_data(topic_word: Array, weight: Array, words: NDArray[Any], index
     }
 
 
+def _misfit(found: Any) -> dict[str, Any]:
+    return {"since": found.since, "found": found.found, "share": digits(found.share), "before": digits(found.before),
+            "words": list(found.words), "p": digits(found.p_value)}  # fmt: skip
+
+
 def time_data(trends: TopicTrends, rows: list[int]) -> dict[str, Any]:
     """Shares over time of the topics that are shown, what emerges and fades, and words that drift."""
     over_time = trends.over_time
@@ -80,6 +85,7 @@ def time_data(trends: TopicTrends, rows: list[int]) -> dict[str, Any]:
         "topics": rows,
         "changes": [change(one) for one in (*trends.emerging(), *trends.fading()) if one.topic in place],
         "drifting": [[topic, found] for topic, found in drifting.items()],
+        "misfit": None if trends.misfit is None else _misfit(trends.misfit),
         "rate": trends.false_alarm_rate,
         "looks": trends.n_looks,
         "undated": over_time.n_undated,

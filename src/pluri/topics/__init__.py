@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from pluri.topics.lda import LatentDirichletAllocation
     from pluri.topics.lda.streaming import CountFiles, write_counts
     from pluri.topics.over_time.changes import Scan
+    from pluri.topics.over_time.records import Misfit, TopicChange, TopicTrends, WordDrift
     from pluri.topics.over_time.shares import SharesOverTime, topic_shares_over_time
-    from pluri.topics.over_time.trends import TopicChange, TopicTrends, WordDrift, topic_trends
+    from pluri.topics.over_time.trends import topic_trends
     from pluri.topics.supervised import SupervisedLDA, SupervisedLDAClassifier
     from pluri.topics.text.cutting import WordCutter
     from pluri.topics.text.phrases import find_phrases
@@ -33,6 +34,7 @@ __all__ = [
     "HierarchicalPachinko",
     "Hierarchy",
     "LatentDirichletAllocation",
+    "Misfit",
     "Ratio",
     "Scan",
     "SharesOverTime",
@@ -66,7 +68,8 @@ __getattr__, __dir__ = lazy_names(
         "lda.streaming": ["CountFiles", "write_counts"],
         "over_time.changes": ["Scan"],
         "over_time.shares": ["SharesOverTime", "topic_shares_over_time"],
-        "over_time.trends": ["TopicChange", "TopicTrends", "WordDrift", "topic_trends"],
+        "over_time.records": ["Misfit", "TopicChange", "TopicTrends", "WordDrift"],
+        "over_time.trends": ["topic_trends"],
         "supervised": ["SupervisedLDA", "SupervisedLDAClassifier"],
         "text.cutting": ["WordCutter"],
         "text.phrases": ["find_phrases"],

@@ -84,6 +84,7 @@ def trends_as_json(trends: Any) -> dict[str, Any]:
         "false_alarm_rate": trends.false_alarm_rate,
         "emerging": [asdict(change) for change in trends.emerging()],
         "fading": [asdict(change) for change in trends.fading()],
+        "misfit": None if trends.misfit is None else asdict(trends.misfit),
         "drifting_words": [asdict(drift) for drift in trends.drifting_words()],
     }
 

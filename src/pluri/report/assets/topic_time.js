@@ -58,7 +58,11 @@ function timeView(page) {
     const found = time.changes.filter((change) => change.kind === kind);
     if (found.length) news.append(make("h3", {}, heading), make("ul", {}, ...found.map(line)));
   }
-  if (!time.changes.length) news.append(make("p", { class: "note" }, "No topic emerges or fades."));
+  if (time.misfit) {
+    const { words, before, share, since, found, p } = time.misfit;
+    news.append(make("h3", {}, "New"), make("p", { class: "misfit" }, "Documents that no topic explains: " + percent(before) + " → " + percent(share) + " since " + since + ", known by " + found + " (p = " + p + "). They have more of these words: " + words.join(" ") + "."));
+  }
+  if (!time.changes.length && !time.misfit) news.append(make("p", { class: "note" }, "No topic emerges or fades."));
   news.append(make("p", { class: "note" }, "If nothing changed, the chance of any such alarm, in all topics and periods" + (time.looks ? " of " + time.looks + " looks" : "") + ", would be at most " +
     percent(time.rate) + "." + (time.undated ? " " + counted(time.undated, "document") + " without a date." : "")));
   for (const topic of layers) key.append(make("a", { href: page.address({ node: topic }), class: "swatch", "--c": colorOf.get(topic), onclick: (event) => { event.preventDefault(); page.go({ node: topic }); } }, page.label(topic)));

@@ -2,165 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.topics.over_time.changes import Scan, scan
+from pluri.topics.over_time.misfits import LEVELS, Misfits, log_likelihoods
 from pluri.topics.over_time.periods import Period, as_days, check_period, period_numbers
+from pluri.topics.over_time.records import Misfit, TopicTrends
 from pluri.topics.over_time.shares import SharesOverTime, ShareSums, dated_batches
-from pluri.topics.over_time.words import WordSums, WordTrends
-from pluri.validation import RandomState, as_generator, check_count
+from pluri.topics.over_time.words import WordSums
+from pluri.validation import RandomState, as_generator, check_count, is_source
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class TopicChange:
-    """A topic that emerges or fades.
-
-    Attributes
-    ----------
-    topic : int
-    kind : "emerging" or "fading"
-    since, found : str
-        First period of the window that gave it away, and the period at whose end it was known.
-    share, error, before : float
-        Share in that window with its standard error, and share in all periods before it.
-    p_value : float
-        Chance that anything at all is as unusual, in any topic and any period tested, if nothing changes.
-    """
-
-    topic: int
-    kind: Literal["emerging", "fading"]
-    since: str
-    found: str
-    share: float
-    error: float
-    before: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class WordDrift:
-    """A word that becomes a larger or smaller part of a topic: its probability early and late, and a z score."""
-
-    topic: int
-    word: str
-    early: float
-    late: float
-    z: float
-
-
-@dataclass(frozen=True, eq=False)
-class TopicTrends:
-    """What changes over time; see :func:`topic_trends`.
-
-    Attributes
-    ----------
-    over_time : SharesOverTime
-        Shares of all topics in all periods, with errors.
-    scan : Scan
-        How unusual each topic is in each period: `z`, `window` and `p_value`.
-    false_alarm_rate : float
-        Chance of any alarm at all if nothing changes: in all topics and periods of this call, or, with `n_looks`, in so
-        many calls together.
-    n_looks : int or None
-    labels : tuple of str
-        Most probable words of each topic, or its name.
-    words : array of str
-    word_trends : WordTrends or None
-    """
-
-    over_time: SharesOverTime
-    scan: Scan
-    false_alarm_rate: float
-    n_looks: int | None
-    labels: tuple[str, ...]
-    words: NDArray[Any]
-    word_trends: WordTrends | None
-
-    def emerging(self) -> list[TopicChange]:
-        """Topics whose share rose, when that was first seen, the earliest first."""
-        return self._changes("emerging")
-
-    def fading(self) -> list[TopicChange]:
-        """Topics whose share fell, when that was first seen, the earliest first."""
-        return self._changes("fading")
-
-    def drifting_words(
-        self, topic: int | None = None, *, n_words: int = 10, false_alarm_rate: float | None = None
-    ) -> list[WordDrift]:
-        """Words that gain or lose within their topic, the surest first.
-
-        The bar is that of all words in all topics together (Bonferroni), for words of at least 20 documents; it rests
-        on a normal approximation.
-
-        Parameters
-        ----------
-        topic : int, optional
-            One topic only.
-        n_words : int, default=10
-            Of each topic, at most.
-        false_alarm_rate : float, optional
-            That of the record by default.
-        """
-        if self.word_trends is None:
-            return []
-        rate = self.false_alarm_rate if false_alarm_rate is None else false_alarm_rate
-        z, bar = self.word_trends.z, self.word_trends.bar(rate)
-        found = []
-        for row in range(len(z)) if topic is None else [topic]:
-            order = np.argsort(-np.abs(z[row]), kind="stable")[:n_words]
-            found += [
-                WordDrift(
-                    row, str(self.words[column]), float(self.word_trends.early[row, column]),
-                    float(self.word_trends.late[row, column]), float(z[row, column]),
-                )
-                for column in order
-                if abs(z[row, column]) > bar
-            ]  # fmt: skip
-        return sorted(found, key=lambda drift: -abs(drift.z))
-
-    def summary(self) -> str:
-        """A few lines for people."""
-        lines = []
-        for kind, changes in (("emerging", self.emerging()), ("fading", self.fading())):
-            lines += [
-                f"{kind}: topic {change.topic} ({self.labels[change.topic]}), {change.before:.1%} before "
-                f"{change.since}, {change.share:.1%} ± {change.error:.1%} since, found by {change.found}, "
-                f"p = {change.p_value:.2g}"
-                for change in changes
-            ]
-        lines += [
-            f"drifting: topic {drift.topic} ({self.labels[drift.topic]}), {drift.word}: {drift.early:.2%} to "
-            f"{drift.late:.2%}"
-            for drift in self.drifting_words(n_words=3)[:10]
-        ]
-        rate = f"{self.false_alarm_rate:.0%}" + (f" in {self.n_looks} looks" if self.n_looks else "")
-        return "\n".join(lines or ["nothing changes"]) + f"\n(chance of a false alarm, all topics together: {rate})"
-
-    def _changes(self, kind: Literal["emerging", "fading"]) -> list[TopicChange]:
-        bar = self.false_alarm_rate / (self.n_looks or 1)
-        sign = 1 if kind == "emerging" else -1
-        alarms = (self.scan.p_value <= bar) & (sign * self.scan.z > 0)
-        first = [(int(np.argmax(column)), topic) for topic, column in enumerate(alarms.T) if column.any()]
-        return [self._change(kind, period, topic) for period, topic in sorted(first)]
-
-    def _change(self, kind: Literal["emerging", "fading"], period: int, topic: int) -> TopicChange:
-        names, begin = self.over_time.names, period + 1 - int(self.scan.window[period, topic])
-        count = self.over_time.n_documents.astype(np.float64)
-        shares = np.nan_to_num(self.over_time.shares[:, topic])
-        errors = np.nan_to_num(self.over_time.errors[:, topic])
-        now, then = slice(begin, period + 1), slice(0, begin)
-        n_now, n_then = max(count[now].sum(), 1.0), max(count[then].sum(), 1.0)
-        return TopicChange(
-            topic, kind, names[begin], names[period], float(count[now] @ shares[now] / n_now),
-            float(np.sqrt(((count[now] * errors[now]) ** 2).sum()) / n_now), float(count[then] @ shares[then] / n_then),
-            float(self.scan.p_value[period, topic]),
-        )  # fmt: skip
 
 
 def topic_trends(
@@ -241,6 +97,8 @@ def topic_trends(
         raise ValueError(f"false_alarm_rate must lie between 0 and 1, got {false_alarm_rate!r}")
     collected = TrendSums(model, period)
     days = as_days(dates)
+    if not is_source(X):
+        collected.calibrate(list(dated_batches(model, X, days, shares)))
     for counts, found, rows in dated_batches(model, X, days, shares):
         collected.add(counts, found, days[rows])
     return collected.trends(
@@ -260,16 +118,24 @@ class TrendSums:
 
     def __init__(self, model: Any, period: Period) -> None:
         self._model, self._period = model, period
-        self._shares, self._words = ShareSums(len(model.topic_word_)), WordSums(model.topic_word_)
+        self._shares = ShareSums(len(model.topic_word_) + len(LEVELS))
+        self._words, self._misfits = WordSums(model.topic_word_), Misfits(model.topic_word_)
         self._n_undated = 0
+
+    def calibrate(self, batches: list[Any]) -> None:
+        """Learn from documents that are all in memory what is usual; else the first batch says that."""
+        parts = [log_likelihoods(counts, shares, self._model.topic_word_) for counts, shares, _ in batches]
+        if parts:
+            self._misfits.calibrate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def add(self, counts: Any, shares: Array, days: NDArray[np.datetime64]) -> None:
         """Take counts, shares and days of some documents."""
         known = ~np.isnat(days)
         self._n_undated += int((~known).sum())
         numbers = period_numbers(days[known], self._period)
-        self._shares.add(shares[known], numbers)
-        self._words.add(counts[np.flatnonzero(known)], shares[known], numbers)
+        counts, shares = counts[np.flatnonzero(known)], shares[known]
+        self._shares.add(np.column_stack([shares, self._misfits.columns(counts, shares, numbers)]), numbers)
+        self._words.add(counts, shares, numbers)
 
     def trends(
         self,
@@ -288,9 +154,34 @@ class TrendSums:
             self._shares.groups(), n_reference=n_reference, n_permutations=n_permutations,
             last_only=n_looks is not None, rng=np.random.default_rng(0) if rng is None else rng,
         )  # fmt: skip
-        graph = self._model.topic_graph(4, feature_names=feature_names)
+        graph, words = self._model.topic_graph(4, feature_names=feature_names), self._model._words(feature_names)
         labels = tuple(node.label or " ".join(node.words) for node in graph.nodes)
+        whole = self._shares.shares(self._period, self._n_undated)
+        n_topics = len(labels)
+        over_time = replace(whole, shares=whole.shares[:, :n_topics], errors=whole.errors[:, :n_topics])
+        of_topics = Scan(*(part[:, :n_topics] for part in (found.z, found.window, found.p_value)))
         return TopicTrends(
-            self._shares.shares(self._period, self._n_undated), found, float(false_alarm_rate), n_looks, labels,
-            self._model._words(feature_names), self._words.trends(),
+            over_time, of_topics, float(false_alarm_rate), n_looks, labels, words, self._words.trends(),
+            self._misfit(whole, found, n_topics, false_alarm_rate / (n_looks or 1), words),
+        )  # fmt: skip
+
+    def _misfit(
+        self, whole: SharesOverTime, found: Scan, n_topics: int, bar: float, words: NDArray[Any]
+    ) -> Misfit | None:
+        """The first alarm about documents that no topic explains."""
+        alarms = (found.p_value <= bar) & (found.z > 0)
+        alarms[:, :n_topics] = False
+        if not alarms.any():
+            return None
+        period = int(np.argmax(alarms.any(axis=1)))
+        level = int(np.argmax(np.where(alarms[period], found.z[period], -np.inf)))
+        begin = period + 1 - int(found.window[period, level])
+        count, share = whole.n_documents.astype(np.float64), np.nan_to_num(whole.shares[:, level])
+        first = int(period_numbers(whole.starts[:1], self._period)[0])
+        now, then = slice(begin, period + 1), slice(0, begin)
+        return Misfit(
+            whole.names[begin], whole.names[period], float(count[now] @ share[now] / max(count[now].sum(), 1.0)),
+            float(count[then] @ share[then] / max(count[then].sum(), 1.0)),
+            tuple(str(words[column]) for column in self._misfits.words(first + begin, first + period)),
+            float(found.p_value[period, level]),
         )  # fmt: skip
