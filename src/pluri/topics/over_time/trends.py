@@ -159,7 +159,7 @@ class TrendSums:
         whole = self._shares.shares(self._period, self._n_undated)
         n_topics = len(labels)
         over_time = replace(whole, shares=whole.shares[:, :n_topics], errors=whole.errors[:, :n_topics])
-        of_topics = Scan(*(part[:, :n_topics] for part in (found.z, found.window, found.p_value)))
+        of_topics = Scan(found.z[:, :n_topics], found.window[:, :n_topics], found.p_value[:, :n_topics])
         return TopicTrends(
             over_time, of_topics, float(false_alarm_rate), n_looks, labels, words, self._words.trends(),
             self._misfit(whole, found, n_topics, false_alarm_rate / (n_looks or 1), words),
