@@ -61,6 +61,16 @@ def test_the_commands_about_topics_run():
     assert run_commands("guide/topic_pages.rst") == 3
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("page", "first", "n_commands"), [("topic_time", ">>> import numpy", 3), ("topic_text", ">>> import numpy", 3)]
+)
+def test_the_commands_about_time_and_text_run(page, first, n_commands):
+    source = (DOCS / "guide" / f"{page}.rst").read_text()
+    run_code(source[source.index(first) : source.rindex(".. code-block:: console")])
+    assert run_commands(f"guide/{page}.rst") == n_commands
+
+
 def test_the_commands_about_motion_run():
     source = (DOCS / "guide" / "motion_pages.rst").read_text()
     run_code(source[source.index(">>> import numpy") : source.index(".. code-block:: console")])

@@ -553,7 +553,7 @@ def test_coherence_is_that_of_the_words_that_a_topic_has():
     import numpy as np
     from scipy import sparse
 
-    from pluri.cli.topics.command import _coherence
+    from pluri.cli.topics.learning import coherence_of_topics as _coherence
 
     counts = sparse.csr_matrix(np.repeat([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]], 5, axis=0))
     words = [["0", "1"], ["2", "3", "4"], ["2"]]

@@ -207,6 +207,7 @@ PARTS = frozenset(
         "pluri.sequences.alignment.kernel.TimeAlignmentKernel",
         "pluri.sequences.selection.folds.SequenceKFold",
         "pluri.sequences.fitting.ConvergenceMonitor",
+        "pluri.topics.text.cutting.WordCutter",
         "pluri.topics.tree.tree.Tree",
         "pluri.processes.ising.check.MeanFieldCheck",
     }

@@ -61,6 +61,7 @@ from pluri.plotting.subsets.subset_pair import SubsetDisplay
 from pluri.plotting.subsets.timeline import TimelineDisplay
 from pluri.plotting.topics.topic_graph import TopicGraphDisplay
 from pluri.plotting.topics.topic_number import TopicNumberDisplay
+from pluri.plotting.topics.topic_trends import TopicTrendsDisplay
 from pluri.plotting.topics.topic_words import TopicWordsDisplay
 from pluri.plotting.transition import TransitionDisplay
 
@@ -120,6 +121,7 @@ __all__ = [
     "TimelineDisplay",
     "TopicGraphDisplay",
     "TopicNumberDisplay",
+    "TopicTrendsDisplay",
     "TopicWordsDisplay",
     "TraceDisplay",
     "TrainingErrorDisplay",

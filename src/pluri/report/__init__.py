@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.report.document_index import DocumentIndex
     from pluri.report.dot import topic_dot
     from pluri.report.embedding_page import embedding_report
     from pluri.report.model_page import model_report
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pluri.report.topic_page import topic_report
 
 __all__ = [
+    "DocumentIndex",
     "embedding_report",
     "model_report",
     "motion_report",
@@ -35,6 +37,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "document_index": ["DocumentIndex"],
         "dot": ["topic_dot"],
         "embedding_page": ["embedding_report"],
         "model_page": ["model_report"],

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 1000.0, 700.0
 LEAST_FONT, MOST_FONT, LINE = 12.0, 17.0, 1.2
+#: Room of a single word that stands for a small topic.
+SHORT = 84.0
 
 Box = tuple[float, float, float, float]
 
@@ -40,6 +42,8 @@ def draw_map(graph: TopicGraph, distances: ArrayLike, n_words: int = 3) -> Drawi
         near[place] = False
         others: list[Box] = [(a - r, b - r, a + r, b + r) for (a, b), r in zip(centres[near], radii[near])]
         text, box = _label(topic_label(node, n_words), x, y, radius, taken, others, width, height)
+        if box is None:
+            text, box = _short_label(topic_label(node, n_words), x, y, radius, taken, width, height) or (text, None)
         if box is not None:
             taken.append(box)
         inside = f'<circle class="bubble" r="{radius:.1f}"/>{text}'
@@ -61,7 +65,8 @@ def _label(
             room = 2 * float(np.sqrt(max(radius**2 - half**2, 0.0))) - 4
             lines = words[:n_lines]
             if half < radius and max(text_width(line, size) for line in lines) <= room:
-                return _inside(lines, size), (x - radius, y - radius, x + radius, y + radius)
+                reach = max(text_width(line, size) for line in lines) / 2
+                return _inside(lines, size), (x - reach, y - half, x + reach, y + half)
     text = shortened(label, 190.0, LEAST_FONT)
     reach, half = text_width(text, LEAST_FONT), LEAST_FONT * 0.62
     gap = radius + 4
@@ -85,6 +90,26 @@ def _label(
         f'font-size="{LEAST_FONT:g}">{escape(text)}</text>',
         None,
     )
+
+
+def _short_label(
+    label: str, x: float, y: float, radius: float, taken: list[Box], width: float, height: float
+) -> tuple[str, Box] | None:
+    """The first word, over the bubble or beside it: it may cover other bubbles, but no other label."""
+    text = shortened(label.split()[0], SHORT, LEAST_FONT)
+    reach, half = text_width(text, LEAST_FONT), LEAST_FONT * 0.62
+    for dx, dy in ((0.0, 0.0), (0.0, -radius - half), (0.0, radius + half), (radius + reach / 2, 0.0),
+                   (-radius - reach / 2, 0.0), (0.0, -half), (0.0, half)):  # fmt: skip
+        left, top = x + dx - reach / 2, y + dy - half
+        box = (left, top, left + reach, top + 2 * half)
+        within = box[0] > 2 and box[1] > 2 and box[2] < width - 2 and box[3] < height - 2
+        if within and not any(_overlap(box, other) for other in taken):
+            return (
+                f'<text class="beside" text-anchor="middle" x="{dx:.1f}" y="{dy:.1f}" dy="0.35em" '
+                f'font-size="{LEAST_FONT:g}">{escape(text)}</text>',
+                box,
+            )
+    return None
 
 
 def _inside(lines: list[str], size: float) -> str:

@@ -19,12 +19,16 @@ from pluri.report.svg_cards import HEIGHT, MARGIN, PITCH, branch_colors, draw_ca
 from pluri.report.svg_map import draw_map
 from pluri.report.tables import facts_table, parameter_table
 from pluri.report.topic_data import topic_data
+from pluri.report.topic_search import time_data, vocabulary_data
 
 if TYPE_CHECKING:
+    from pluri.report.document_index import DocumentIndex
     from pluri.topics.held_out import HeldOut
+    from pluri.topics.over_time.records import TopicTrends
     from pluri.topics.topic_graph import TopicGraph
 
-STYLES = ("colors.css", "page.css", "graph.css", "layout.css", "topics.css")
+STYLES = ("colors.css", "page.css", "graph.css", "layout.css", "topics.css", "topic_parts.css")
+SCRIPTS = ("topic_parts.js", "topic_time.js", "topic_documents.js", "topic_edits.js", "topics.js")
 TABLE_WORDS = 10
 BUTTONS = (
     ("fold", "⊟", "Fold or unfold all branches"),
@@ -44,11 +48,14 @@ def topic_report(
     facts: Mapping[str, Any] | None = None,
     held_out: HeldOut | None = None,
     scores: Mapping[str, ArrayLike] | None = None,
+    documents: DocumentIndex | None = None,
+    trends: TopicTrends | None = None,
 ) -> str:
     """Write a page on which a reader can walk through the topics of a model.
 
     The page is one file: it loads nothing, runs nothing that comes from the documents, and can be sent, archived and
-    printed. ``page.html#node=3`` opens it at topic 3. Topics without tokens are left out.
+    printed. ``page.html#node=3`` opens it at topic 3. Topics without tokens are left out. Words (up to 50,000) and
+    documents (up to 5 MB of titles and beginnings) are part of it, so that it stays below 10 MB whatever the corpus.
 
     Parameters
     ----------
@@ -68,6 +75,10 @@ def topic_report(
         How well new documents were predicted; see ``TopicModel.held_out``.
     scores : dict of array-like of shape (n_topics,), optional
         Numbers of each topic, such as its coherence, for the table.
+    documents : DocumentIndex, optional
+        Documents to list and search; by default those of ``keep_examples``.
+    trends : TopicTrends, optional
+        Shares over time; see :func:`pluri.topics.topic_trends`.
 
     Returns
     -------
@@ -104,14 +115,18 @@ def topic_report(
         own=model._own_words()[rows],
     )
     data["rows"] = {"pitch": PITCH, "margin": MARGIN + HEIGHT / 2}
+    weight = np.array([node.weight for node in graph.nodes])
+    data["vocabulary"] = vocabulary_data(topic_word, weight, model._words(feature_names), rows)
+    data["index"] = None if documents is None else documents.to_dict()
+    data["time"] = None if trends is None else time_data(trends, rows)
     curve = fit_curve(model)
     overview = (
         facts_table(told)
         + (draw_curve(curve) if curve is not None else "")
         + (parameter_table(model.get_params(deep=False)) if hasattr(model, "get_params") else "")
     )
-    page = html_page(heading, _body(heading, graph, distances, overview, given), styles=STYLES, script="topics.js",
-                     data=data)  # fmt: skip
+    body = _body(heading, graph, distances, overview, given, trends is not None)
+    page = html_page(heading, body, styles=STYLES, script=SCRIPTS, data=data)
     if path is not None:
         write_page(page, path)
     return page
@@ -147,7 +162,12 @@ def _spaced(name: str) -> str:
 
 
 def _body(
-    heading: str, graph: TopicGraph, distances: NDArray[np.float64], overview: str, scores: Mapping[str, Any]
+    heading: str,
+    graph: TopicGraph,
+    distances: NDArray[np.float64],
+    overview: str,
+    scores: Mapping[str, Any],
+    dated: bool,
 ) -> str:
     views = {}
     if graph.edges:
@@ -155,6 +175,9 @@ def _body(
     views["map"] = ("Map", _canvas(svg_element(draw_map(graph, distances), label="Map of the topics")))
     views["outline"] = ("Outline" if graph.edges else "List", '<div class="outline"></div>')
     views["table"] = ("Table", f'<div class="scroll">{_table(graph, scores)}</div>')
+    if dated:
+        views["time"] = ("Time", '<div class="over-time"></div>')
+    views["documents"] = ("Documents", '<div class="browse"></div>')
     tabs = "".join(
         f'<button role="tab" type="button" id="tab-{name}" aria-controls="view-{name}" data-view="{name}">'
         f"{told}</button>"
@@ -178,13 +201,13 @@ def _body(
 <main>
 <section class="views" aria-label="Topics">
 <div class="bar"><div role="tablist" aria-label="Views">{tabs}</div>
-<div class="zoom" role="group" aria-label="Size">{zoom}</div></div>
+<div class="tools"></div><div class="zoom" role="group" aria-label="Size">{zoom}</div></div>
 {panels}
 </section>
 <aside id="panel" aria-label="About" tabindex="-1">
 <section id="overview"><h2>About the model</h2>{overview}
 <p class="note hint">Choose a topic to see its words, documents and neighbours. Arrow keys walk through the topics,
-<kbd>/</kbd> searches, <kbd>Esc</kbd> returns here.</p></section>
+<kbd>/</kbd> searches, <kbd>Esc</kbd> clears what was chosen and searched.</p><div id="edits"></div></section>
 <section id="topic" aria-live="polite" hidden></section>
 </aside>
 </main>"""

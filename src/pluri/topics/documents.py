@@ -206,6 +206,7 @@ def forget_words(estimator: Any, n_words: int) -> None:
     words = known.get("vocabulary_")
     if words is not None and (len(words) != n_words or "feature_names_in_" in known):
         del known["vocabulary_"]
+        known.pop("vectorizer_", None)
 
 
 def _refuse_texts(X: Any) -> None:

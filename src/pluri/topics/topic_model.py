@@ -16,6 +16,7 @@ from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, words_of_columns
 from pluri.topics.editing.history import check_history
 from pluri.topics.editing.named import NamedTopics
+from pluri.topics.text.keeping import KeepsVectorizer
 from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
 from pluri.validation import RandomState, as_generator, check_count
 from pluri.validation.estimator import Estimator
@@ -34,7 +35,7 @@ ABOVE_PRIOR = 1.5
 NEGLIGIBLE, SLOW_RISE = 1e-3, 5e-3
 
 
-class TopicModel(NamedTopics, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class TopicModel(NamedTopics, KeepsVectorizer, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Base of the topic models.
 
     A fit sets `topic_word_` (a distribution over words for each topic), `topic_weight_` (share of all tokens) and
@@ -238,6 +239,8 @@ class TopicModel(NamedTopics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         checked_state.numbers("topic_weight_", self.topic_weight_, (n_topics,), least=0)
         if hasattr(self, "vocabulary_") and np.shape(self.vocabulary_) != (n_words,):
             raise ValueError(f"vocabulary_ must have {n_words} words, got shape {np.shape(self.vocabulary_)}")
+        if len(getattr(getattr(self, "vectorizer_", None), "vocabulary_", range(n_words))) != n_words:
+            raise ValueError(f"vectorizer_ must have {n_words} words, got {len(self.vectorizer_.vocabulary_)}")
         if len(getattr(self, "examples_", range(n_topics))) != n_topics:
             raise ValueError(f"examples_ must have an entry for each of {n_topics} topics, got {len(self.examples_)}")
         check_history(self, n_topics, n_words)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,18 +12,11 @@ from pluri.cli.console import INTERRUPTED, note, print_json, reporting, show
 from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
 from pluri.cli.topics import options as shared
-from pluri.cli.topics.shares import apply_model, with_words, write_shares
-from pluri.cli.topics.sizing import settle_number
+from pluri.cli.topics.learning import Job, Outputs
 from pluri.cli.topics.telling import figures, topic_lines, topics_as_json
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pluri.cli.topics.reading import Corpus, Fields
-    from pluri.cli.topics.words import WordChoice
-
-#: Documents among which the examples are looked for.
-MOST_EXAMPLES = 20_000
+    from pluri.cli.topics.learning import Learned
 
 
 def topics(
@@ -36,6 +26,7 @@ def topics(
     model: shared.Model = "lda",
     shares: shared.Shares = None,
     apply: shared.Apply = None,
+    update: shared.Update = None,
     n_topics: shared.Topics = None,
     inference: shared.Inference = None,
     sweeps: shared.Sweeps = None,
@@ -43,13 +34,24 @@ def topics(
     text_field: shared.TextField = "text",
     title_field: shared.TitleField = None,
     id_field: shared.IdField = None,
+    date: shared.Date = None,
+    period: shared.PeriodOption = "week",
+    false_alarms: shared.FalseAlarms = 0.05,
+    rating: shared.Rating = None,
+    seed_words: shared.SeedWords = None,
     pattern: shared.Pattern = "*.txt",
     min_documents: shared.MinDocuments = 5,
     max_share: shared.MaxShare = 0.5,
     max_words: shared.MaxWords = 20_000,
     stop_words: shared.StopWords = "english",
+    token_pattern: shared.TokenPattern = None,
+    segmenter: shared.Segmenter = "auto",
+    phrases: shared.Collocations = False,
     n_grams: shared.Phrases = 1,
     held_out: shared.HeldOut = 0.0,
+    stream: shared.Stream = False,
+    forget: shared.Forget = 0.0,
+    despite_alarm: shared.DespiteAlarm = False,
     title: shared.Title = None,
     seed: shared.Seed = 0,
     force: options.Force = False,
@@ -60,100 +62,130 @@ def topics(
 
     [bold]pluri topics letters/ -k 30 -o letters.skops -r letters.html[/] reads all text files of a folder.
 
-    [bold]zcat talks.jsonl.gz | pluri topics - --model hlda -r talks.html[/] finds a tree of topics.
+    [bold]pluri topics tickets.csv --date opened -r tickets.html[/] tells what changes from week to week.
 
     [bold]pluri topics new/ --apply letters.skops --shares new.csv[/] tells what other documents are about.
 
     Ctrl-C keeps the topics so far: everything is written, and the exit code is 130.
     """
+    given = dict(locals())
     with reporting():
-        check_output(output, force, (".skops",))
-        check_output(report, force, (".html", ".htm"), "--report")
-        check_output(shares, force, (".csv",), "--shares")
-        if not 0 <= held_out <= 0.9:
-            raise UsageError(f"--held-out must lie between 0 and 0.9, got {held_out:g}")
-        if not 0 < max_share <= 1:
-            raise UsageError(f"--max-share must lie above 0 and be at most 1, got {max_share:g}")
-        from pluri.cli.topics.models import build_topic_model
-        from pluri.cli.topics.reading import Fields
-        from pluri.cli.topics.words import WordChoice
+        _refuse(given)
+        _do(given)
 
-        fields = Fields(text_field, title_field, id_field)
-        if apply is not None:
-            refused = {"--output": output, "--report": report, "--topics": n_topics, "--inference": inference,
-                       "--sweeps": sweeps, "--set": settings, "--held-out": held_out or None}  # fmt: skip
-            apply_model(apply, corpus, fields, pattern, shares, refused, as_json)
-            return
-        estimator = build_topic_model(
-            model, n_topics=n_topics, inference=inference, n_sweeps=sweeps, seed=seed, settings=settings
+
+def _do(given: dict[str, Any]) -> None:
+    """Apply a model, go on with one, or learn one."""
+    from pluri.cli.topics.reading import Fields
+    from pluri.cli.topics.words import WordChoice
+
+    fields = Fields(*(given[name] for name in ("text_field", "title_field", "id_field", "date", "rating")))
+    choice = WordChoice(
+        *(given[name] for name in ("min_documents", "max_share", "max_words", "stop_words", "n_grams", "token_pattern",
+                                   "segmenter", "phrases"))
+    )  # fmt: skip
+    corpus, pattern, seeds = given["corpus"], given["pattern"], list(given["seed_words"] or [])
+    outputs = Outputs(given["output"], given["report"], given["shares"])
+    refused = {"--topics": given["n_topics"], "--inference": given["inference"], "--sweeps": given["sweeps"],
+               "--set": given["settings"], "--held-out": given["held_out"] or None, "--seed-words": seeds,
+               "--rating": given["rating"], "--report": outputs.report}  # fmt: skip
+    if given["apply"] is not None:
+        from pluri.cli.topics.shares import apply_model
+
+        refused["--output"] = outputs.output
+        apply_model(given["apply"], corpus, fields, pattern, outputs.shares, refused, given["as_json"])
+        return
+    if given["update"] is not None:
+        from pluri.cli.topics.updating import Going, update_model
+
+        going = Going(given["update"], outputs.output, given["forget"], given["despite_alarm"], given["seed"])
+        update_model(going, corpus, fields, pattern, refused | {"--shares": outputs.shares}, given["as_json"])
+        return
+    builder = _builder(
+        given["model"], n_topics=given["n_topics"], inference=given["inference"], n_sweeps=given["sweeps"],
+        seed=given["seed"], settings=given["settings"], seeded=bool(seeds), stream=given["stream"],
+        rated=given["rating"] is not None,
+    )  # fmt: skip
+    job = Job(corpus, fields, pattern, choice, builder, outputs, given["period"], given["false_alarms"], seeds,
+              given["held_out"], given["seed"], given["quiet"])  # fmt: skip
+    _run(job, given["stream"], given["title"], given["as_json"])
+
+
+def _refuse(given: dict[str, Any]) -> None:
+    """Refuse what cannot be meant, before anything is read."""
+    force = given["force"]
+    check_output(given["output"], force, (".skops",))
+    check_output(given["report"], force, (".html", ".htm"), "--report")
+    check_output(given["shares"], force, (".csv",), "--shares")
+    if not 0 <= given["held_out"] <= 0.9:
+        raise UsageError(f"--held-out must lie between 0 and 0.9, got {given['held_out']:g}")
+    if not 0 < given["max_share"] <= 1:
+        raise UsageError(f"--max-share must lie above 0 and be at most 1, got {given['max_share']:g}")
+    if not 0 < given["false_alarms"] < 1:
+        raise UsageError(f"--false-alarms must lie between 0 and 1, got {given['false_alarms']:g}")
+    if not 0 <= given["forget"] < 1:
+        raise UsageError(f"--forget must be at least 0 and below 1, got {given['forget']:g}")
+    if given["period"] not in ("day", "week", "month", "quarter", "year"):
+        raise UsageError(f"--period must be one of day, week, month, quarter, year, got {given['period']!r}")
+    for option, needed, name in (("--forget", "update", "forget"), ("--despite-alarm", "update", "despite_alarm")):
+        if given[name] and given[needed] is None:
+            raise UsageError(f"{option} must be given together with --{needed}, got it alone")
+    if given["apply"] is not None and given["update"] is not None:
+        raise UsageError("--apply must not be given together with --update, which tells and learns, got both")
+    if given["rating"] is not None and given["model"] != "lda":
+        raise UsageError(
+            f"--rating must be given with --model lda, which it makes a supervised one, got {given['model']!r}"
         )
-        choice = WordChoice(min_documents, max_share, max_words, stop_words, n_grams)
-        learned = _learn(estimator, _read(corpus, fields, pattern, choice), held_out, seed, quiet)
-        outputs = Outputs(output, report, shares)
-        _tell(learned, outputs, as_json)
-        _write(learned, outputs, "standard input" if corpus == "-" else Path(corpus).absolute().name, title)
-        if learned.interrupted:
-            note("interrupted: these are the topics so far")
-            raise typer.Exit(INTERRUPTED)
+    if given["seed_words"] and (given["model"] != "lda" or given["rating"] is not None):
+        raise UsageError("--seed-words must be given with --model lda, and without --rating, got another model")
+    if given["n_topics"] == "auto" and (given["stream"] or given["rating"] is not None):
+        raise UsageError("--topics must be a number with --stream and with --rating, got 'auto'")
+    if given["stream"] and (given["model"] != "lda" or given["rating"] or given["inference"] not in (None, "svi")):
+        raise UsageError("--stream must be given with --model lda and --inference svi (by default), got another model")
 
 
-@dataclass(frozen=True)
-class Read:
-    """Documents that have words left, their counts, the words, and how they were counted."""
+def _builder(name: str, *, stream: bool, rated: bool, inference: str | None, **settings: Any) -> Any:
+    """A function that makes the model, by whether there are ratings or classes; what is wrong is found at once."""
+    from pluri.cli.topics.models import build_topic_model
 
-    corpus: Corpus
-    counts: Any
-    words: Any
-    counting: Any
+    def build(kind: str | None) -> Any:
+        how = "svi" if stream and inference is None else inference
+        return build_topic_model(kind or name, inference=how, **settings)
 
-
-@dataclass(frozen=True)
-class Learned:
-    """What was found in the documents: the model, its coherence, and how well it predicts."""
-
-    estimator: Any
-    read: Read
-    coherence: NDArray[Any] | None
-    score: Any
-    interrupted: bool
-    seconds: float
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Numbers about the documents and the fit."""
-        counts = self.read.counts
-        return {"documents": counts.shape[0], "tokens": int(counts.sum()), "seconds": round(self.seconds, 1)}
+    build("number" if rated else None)
+    return build
 
 
-class Outputs(NamedTuple):
-    """Files to write, if any."""
-
-    output: Path | None
-    report: Path | None
-    shares: Path | None
-
-
-def _learn(estimator: Any, read: Read, held_out: float, seed: int, quiet: bool) -> Learned:
-    settle_number(estimator, read.counts, seed, quiet)
-    began = time.perf_counter()
-    interrupted, score = _fit(estimator, read.counts, held_out, seed, quiet)
-    seconds = time.perf_counter() - began
-    estimator.name_words(read.words)
-    _keep_examples(estimator, read.corpus, read.counts)
-    return Learned(estimator, read, _coherence(estimator, read.counts), score, interrupted, seconds)
+def _run(job: Job, stream: bool, title: str | None, as_json: bool) -> None:
+    if stream:
+        from pluri.cli.topics.streaming import learn_stream as learn
+    else:
+        from pluri.cli.topics.learning import learn
+    learned = learn(job)
+    _tell(learned, job.outputs, as_json)
+    _write(learned, job.outputs, job.name, title)
+    if learned.interrupted:
+        note("interrupted: these are the topics so far")
+        raise typer.Exit(INTERRUPTED)
 
 
 def _tell(learned: Learned, outputs: Outputs, as_json: bool) -> None:
     """Print the topics first: whatever happens to the files, they have been seen."""
     if as_json:
         told = topics_as_json(
-            learned.estimator, learned.facts, learned.coherence, learned.score, outputs._asdict(), learned.interrupted
-        )
+            learned.estimator, learned.facts, learned.coherence, learned.score, outputs._asdict(),
+            learned.interrupted, learned.trends,
+        )  # fmt: skip
         print_json(told)
     else:
         show(topic_lines(learned.estimator, learned.coherence))
         if learned.score is not None:
             print(f"\nheld-out perplexity {learned.score.perplexity:.1f}")
+        for name in ("held-out rating error", "held-out accuracy"):
+            if name in learned.facts:
+                print(f"{name} {learned.facts[name]:g}")
+        if learned.trends is not None:
+            show("\n" + learned.trends.summary())
     sys.stdout.flush()
 
 
@@ -163,80 +195,24 @@ def _write(learned: Learned, outputs: Outputs, name: str, title: str | None) -> 
     if outputs.output is not None:
         from pluri.io import save
 
-        kept = {} if coherence is None else {"coherence": [round(float(value), 4) for value in coherence]}
-        save(estimator, outputs.output, notes={"corpus": name, **facts, **kept, "counting": learned.read.counting})
+        kept: dict[str, Any] = {"corpus": name, **facts, "counting": learned.counting}
+        if coherence is not None:
+            kept["coherence"] = [round(float(value), 4) for value in coherence]
+        if learned.monitor is not None:
+            kept["monitor"] = learned.monitor
+        save(estimator, outputs.output, notes=kept)
         note(f"model written to {outputs.output}")
     if outputs.report is not None:
         from pluri.report import topic_report
 
         scores = None if coherence is None else {"coherence": coherence}
-        topic_report(estimator, outputs.report, title=title or f"Topics of {name}", facts=facts, scores=scores)
+        topic_report(
+            estimator, outputs.report, title=title or f"Topics of {name}", facts=facts, scores=scores,
+            documents=learned.index, trends=learned.trends,
+        )  # fmt: skip
         note(f"page written to {outputs.report}")
     if outputs.shares is not None:
-        write_shares(outputs.shares, learned.read.corpus, estimator.transform(learned.read.counts))
+        learned.write_shares(outputs.shares)
         note(f"shares written to {outputs.shares}")
     if not any(outputs):
         note("nothing was written: -o keeps the model, -r writes a page about it, --shares a table of documents")
-
-
-def _read(corpus: str, fields: Fields, pattern: str, choice: WordChoice) -> Read:
-    from pluri.cli.topics.reading import read_corpus
-    from pluri.cli.topics.words import count_words, counting_notes
-
-    counting = counting_notes(choice)
-    found = read_corpus(corpus, fields, pattern)
-    counts, words = count_words(found.texts, choice)
-    left, kept = with_words(found, counts)
-    note(f"{len(kept)} documents, {len(words)} words, {int(counts.sum())} tokens")
-    return Read(left, counts[kept], words, counting)
-
-
-def _fit(estimator: Any, counts: Any, share: float, seed: int, quiet: bool) -> tuple[bool, Any]:
-    """Learn, and tell whether Ctrl-C came, and how well the held-out documents are predicted."""
-    import numpy as np
-
-    from pluri.cli.fitting import fit_or_keep
-    from pluri.engine.compile_status import silenced
-
-    n_documents = counts.shape[0]
-    order = np.random.default_rng(seed).permutation(n_documents)
-    n_back = int(share * n_documents)
-    train, back = np.sort(order[n_back:]), np.sort(order[:n_back])
-    asked = estimator.get_params(deep=False).get("verbose", 0)
-    shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
-    if shown and "verbose" in estimator.get_params(deep=False):
-        estimator.set_params(verbose=1)
-    try:
-        with silenced(quiet):
-            interrupted = fit_or_keep(estimator, counts[train], nothing="nothing was written")
-    finally:
-        if shown and "verbose" in estimator.get_params(deep=False):
-            estimator.set_params(verbose=asked)
-    score = estimator.held_out(counts[back]) if n_back and not interrupted else None
-    return interrupted, score
-
-
-def _keep_examples(estimator: Any, found: Corpus, counts: Any) -> None:
-    import numpy as np
-
-    n_documents = len(found.texts)
-    rows = np.unique(np.linspace(0, n_documents - 1, min(n_documents, MOST_EXAMPLES)).astype(int))
-    estimator.keep_examples(counts[rows], [found.titles[row] for row in rows], [found.texts[row] for row in rows])
-
-
-def _coherence(estimator: Any, counts: Any) -> NDArray[Any] | None:
-    """How often the words of each topic occur together (normalised pointwise mutual information).
-
-    Of the words that it has: words that a small topic does not list do not count against it. Zero if there is only one.
-    """
-    import numpy as np
-
-    from pluri.metrics.coherence import topic_coherence
-
-    listed = estimator.top_words(10, feature_names=[str(column) for column in range(counts.shape[1])])
-    scores = np.zeros(len(listed))
-    pairs = [topic for topic, words in enumerate(listed) if len(words) > 1]
-    if not pairs:
-        return None  # there are no pairs of words
-    scores[pairs] = topic_coherence([[int(word) for word in listed[topic]] for topic in pairs], counts).per_topic
-    return scores

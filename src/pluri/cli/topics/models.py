@@ -30,9 +30,17 @@ SAMPLING = ("n_warmup", "n_draws", "thin", "n_chains")
 KEPT = 5
 
 
+#: Classes of models that learn from ratings, and from classes.
+RATED = {"number": "SupervisedLDA", "class": "SupervisedLDAClassifier"}
+
+
 def topic_class(name: str) -> type:
-    """The class of a short name."""
+    """The class of a short name, or of a kind of rating."""
     import pluri.topics
+
+    if name in RATED:
+        rated: type = getattr(pluri.topics, RATED[name])
+        return rated
 
     if name not in MODELS:
         near = difflib.get_close_matches(name, MODELS, n=1)
@@ -50,6 +58,7 @@ def build_topic_model(
     n_sweeps: int | None = None,
     seed: int = 0,
     settings: list[str] | None = None,
+    seeded: bool = False,
 ) -> Any:
     """A model with the options of the command; those that it does not have are refused where they were given."""
     kind = topic_class(name)
@@ -74,7 +83,7 @@ def build_topic_model(
     if name == "lda" and way == "gibbs":
         # Documents differ in how many topics they have, and topics in how common they are.
         chosen["doc_topic_prior"] = "learn"
-        if own.get("seed_words") is None:
+        if own.get("seed_words") is None and not seeded:
             chosen["topic_word_prior"] = "learn"
     elif name == "lda" and way in PASSES:
         chosen["max_iter"] = PASSES[way]
@@ -115,6 +124,24 @@ def _check(model: Any) -> None:
         model.check_settings()
     except (TypeError, ValueError) as error:
         raise UsageError(str(error).replace(", None, got", ", got")) from error
+
+
+def guide(model: Any, seeds: list[str], words: Any) -> None:
+    """Tell a model the seed words of its topics; those that are no words of the documents are said, and left out."""
+    from pluri.cli.console import note
+
+    known, listed, missing = {str(word) for word in words}, [], []
+    for text in seeds:
+        parts = [part.strip().lower() for part in (text.split(",") if "," in text else text.split())]
+        listed.append([part for part in parts if part in known])
+        missing += [part for part in parts if part and part not in known]
+    if missing:
+        note(f"seed words that are not among the words of the documents: {', '.join(missing)}")
+    if not any(listed):
+        raise UsageError("--seed-words must name words of the documents, got none that is kept")
+    if len(listed) > model.n_components:
+        raise UsageError(f"--seed-words must be given at most {model.n_components} times (--topics), got {len(listed)}")
+    model.set_params(seed_words=listed, vocabulary=[str(word) for word in words])
 
 
 def _sweeps(n_sweeps: int, known: dict[str, Any], inference: str | None) -> dict[str, Any]:

@@ -68,7 +68,71 @@ Pattern = Annotated[str, typer.Option(help="Files of a folder, and of the folder
 MinDocuments = Annotated[int, typer.Option(min=1, help="Leave out words of fewer documents.")]
 MaxShare = Annotated[float, typer.Option(help="Leave out words of a larger share of the documents.")]
 MaxWords = Annotated[int, typer.Option(min=2, help="Keep the most frequent words only.")]
-StopWords = Annotated[str, typer.Option(help="Words to leave out: english, none, or a file with a word in each line.")]
+StopWords = Annotated[
+    str,
+    typer.Option(
+        help="Words to leave out: english, none, another language (german or de; several with commas), or a file with "
+        "a word in each line."
+    ),
+]
+TokenPattern = Annotated[
+    str | None, typer.Option(help="Regular expression of a word; by default two or more characters, a letter first.")
+]
+Segmenter = Annotated[
+    str,
+    typer.Option(
+        help="Text without spaces between words: auto cuts it into pairs of characters; jieba (Chinese), janome "
+        "(Japanese) and pythainlp (Thai) are packages that cut it into words; none leaves it."
+    ),
+]
+Collocations = Annotated[
+    bool,
+    typer.Option(
+        "--phrases", help="Join words that stand together more often than by chance, such as new york (NPMI of 0.5)."
+    ),
+]
+SeedWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Words that a topic of lda is known to have, 'puck goal rink'; once for each topic, from the first on."
+    ),
+]
+Rating = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD",
+        help="Field with a rating, or a class, of each document: topics that explain it are found (supervised lda).",
+    ),
+]
+Date = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD",
+        help="Field with the date of each document (2024-03-31): shares over time, topics that emerge and fade.",
+    ),
+]
+PeriodOption = Annotated[str, typer.Option("--period", help="With --date: day, week, month, quarter or year.")]
+FalseAlarms = Annotated[
+    float,
+    typer.Option(help="With --date: chance of any alarm about any topic in all periods, if nothing changes."),
+]
+Update = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL.skops",
+        help="Go on with a saved lda: look whether these documents fit it, learn them, and save it with -o. If they do "
+        "not fit nothing is learned, and the exit code is 3.",
+    ),
+]
+Forget = Annotated[float, typer.Option(help="With --update: share of what was learned before that is forgotten.")]
+DespiteAlarm = Annotated[bool, typer.Option("--despite-alarm", help="With --update: learn documents that do not fit.")]
+Stream = Annotated[
+    bool,
+    typer.Option(
+        "--stream",
+        help="For more documents than memory: they are read three times, and lda is learnt by minibatches (svi).",
+    ),
+]
 Phrases = Annotated[int, typer.Option("--ngrams", min=1, help="Phrases of up to so many words are words.")]
 HeldOut = Annotated[
     float, typer.Option(help="Share of the documents to hold out, to tell how well they are predicted.")

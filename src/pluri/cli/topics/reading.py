@@ -6,6 +6,7 @@ mail and page can be read, and counted. Documents without text are left out, and
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -14,6 +15,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,6 +28,10 @@ TITLE = 80
 MOST_CELL = 1 << 30
 
 
+#: What a corpus has for each document.
+COLUMNS = ("texts", "titles", "names", "dates", "ratings")
+
+
 @dataclass(frozen=True)
 class Corpus:
     """Documents with text.
@@ -36,6 +42,7 @@ class Corpus:
     names : of each document, what its field for names says, its file, or its place in the corpus, from 1
     n_empty : documents left out because they have no text
     n_recoded : documents that were not UTF-8
+    dates, ratings : what the fields for them say, as text; None if there are no such fields
     """
 
     texts: list[str]
@@ -43,25 +50,40 @@ class Corpus:
     names: list[str]
     n_empty: int = 0
     n_recoded: int = 0
+    dates: list[str] | None = None
+    ratings: list[str] | None = None
+
+    def only(self, rows: Iterable[int]) -> Corpus:
+        """Some of the documents."""
+        kept = list(rows)
+        columns = {
+            name: None if column is None else [column[row] for row in kept]
+            for name, column in {name: getattr(self, name) for name in COLUMNS}.items()
+        }
+        return Corpus(**columns)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Fields:
-    """Names of the fields of records: of the text, the title and the name of a document."""
+    """Names of the fields of records: of the text, the title, the name, the date and the rating of a document."""
 
     text: str = "text"
     title: str | None = None
     name: str | None = None
+    date: str | None = None
+    rating: str | None = None
 
 
 @dataclass
-class _Found:
+class Document:
     """One document as it was read."""
 
     text: str
     title: str
     recoded: bool = False
     name: str = ""
+    date: str = ""
+    rating: str = ""
 
 
 def read_corpus(place: str, fields: Fields, pattern: str = "*.txt") -> Corpus:
@@ -77,58 +99,71 @@ def read_corpus(place: str, fields: Fields, pattern: str = "*.txt") -> Corpus:
     >>> corpus.titles, len(corpus.texts)
     (['Ice'], 1)
     """
-    texts, titles, names, n_empty, n_recoded = [], [], [], 0, 0
-    for number, document in enumerate(_documents(place, fields, pattern), 1):
+    found: dict[str, list[str]] = {name: [] for name in COLUMNS}
+    n_empty, n_recoded = 0, 0
+    for number, document in enumerate(documents_of(place, fields, pattern), 1):
         n_recoded += document.recoded
         if not document.text.strip():
             n_empty += 1
             continue
-        texts.append(document.text)
-        names.append(document.name or str(number))
-        titles.append(" ".join(document.title.split()) or _beginning(document.text))
-    if not texts:
+        found["texts"].append(document.text)
+        found["names"].append(document.name or str(number))
+        found["titles"].append(title_of(document))
+        found["dates"].append(document.date)
+        found["ratings"].append(document.rating)
+    if not found["texts"]:
         raise ValueError(f"CORPUS must hold documents with text, got {n_empty} without any in {place!r}")
-    return Corpus(texts, titles, names, n_empty, n_recoded)
+    return Corpus(
+        found["texts"], found["titles"], found["names"], n_empty, n_recoded,
+        found["dates"] if fields.date else None, found["ratings"] if fields.rating else None,
+    )  # fmt: skip
 
 
-def _documents(place: str, fields: Fields, pattern: str) -> Iterator[_Found]:
+def title_of(document: Document) -> str:
+    """The title of a document, or how it begins; one that is long is cut."""
+    title = " ".join(document.title[: 4 * TITLE].split())
+    return _cut(title) if title else _beginning(document.text)
+
+
+def documents_of(place: str, fields: Fields, pattern: str) -> Iterator[Document]:
     if place == "-":
         stdin = getattr(sys.stdin, "buffer", None)
         lines: Iterable[bytes] = stdin if stdin is not None else io.BytesIO(sys.stdin.read().encode())
         return _from_records(_json_lines(lines, "standard input"), fields, "standard input")
     path = Path(place)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    zipped = bool(suffixes) and suffixes[-1] == ".gz"
+    kind = (suffixes[:-1] if zipped else suffixes)[-1:] or [""]
+    for option, field in (("--date", fields.date), ("--rating", fields.rating)):
+        if field is not None and (path.is_dir() or kind[0] in LINES):
+            raise UsageError(f"{option} must name a field of records, got {field!r} for {place!r}, which has none")
     if path.is_dir():
         return _from_folder(path, pattern)
     if not path.is_file():
         raise FileNotFoundError(f"CORPUS must name a file or folder, got {place!r}, which does not exist")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    zipped = bool(suffixes) and suffixes[-1] == ".gz"
-    kind = (suffixes[:-1] if zipped else suffixes)[-1:] or [""]
     if kind[0] in JSON_LINES:
         return _from_records(_json_lines(_lines(path, zipped), str(path)), fields, str(path))
     if kind[0] in TABLES:
         return _from_records(_rows(path, zipped, kind[0]), fields, str(path))
     if kind[0] in LINES:
-        return (_Found(text, "", recoded) for text, recoded in map(_decoded, _lines(path, zipped)))
+        return (Document(text, "", recoded) for text, recoded in map(_decoded, _lines(path, zipped)))
     raise UsageError(
         f"CORPUS must be a folder or a file of type {', '.join((*JSON_LINES, *TABLES, *LINES))} (or one of these with "
         f".gz), got {path.name!r}"
     )
 
 
-def _from_folder(folder: Path, pattern: str) -> Iterator[_Found]:
+def _from_folder(folder: Path, pattern: str) -> Iterator[Document]:
     files = sorted(path for path in folder.rglob(pattern) if path.is_file())
     if not files:
         raise ValueError(f"CORPUS must be a folder with files {pattern!r}, got none in {str(folder)!r}: see --pattern")
     for path in files:
         text, recoded = _decoded(path.read_bytes())
         first = text.strip().split("\n", 1)[0].strip() if text.strip() else ""
-        # A first line that goes on and on is no title.
-        name = path.relative_to(folder).as_posix()
-        yield _Found(text, first if 0 < len(first) <= TITLE else name, recoded, name)
+        yield Document(text, first, recoded, path.relative_to(folder).as_posix())
 
 
-def _from_records(records: Iterable[tuple[dict[str, Any], bool]], fields: Fields, place: str) -> Iterator[_Found]:
+def _from_records(records: Iterable[tuple[dict[str, Any], bool]], fields: Fields, place: str) -> Iterator[Document]:
     known: dict[str, None] = {}
     found_text = False
     for record, recoded in records:
@@ -136,8 +171,13 @@ def _from_records(records: Iterable[tuple[dict[str, Any], bool]], fields: Fields
         found_text = found_text or fields.text in record
         title = _text(record.get("title" if fields.title is None else fields.title))
         name = "" if fields.name is None else " ".join(_text(record.get(fields.name)).split())
-        yield _Found(_text(record.get(fields.text)), title or name, recoded, name)
-    for option, field in (("--text-field", fields.text), ("--title-field", fields.title), ("--id-field", fields.name)):
+        date = "" if fields.date is None else _text(record.get(fields.date))
+        rating = "" if fields.rating is None else _text(record.get(fields.rating))
+        yield Document(_text(record.get(fields.text)), title or name, recoded, name, date, rating)
+    for option, field in (
+        ("--text-field", fields.text), ("--title-field", fields.title), ("--id-field", fields.name),
+        ("--date", fields.date), ("--rating", fields.rating),
+    ):  # fmt: skip
         if known and field is not None and field not in known:
             raise UsageError(f"{option} must name a field of {place}, got {field!r}: there are {', '.join(known)}")
 
@@ -186,19 +226,34 @@ def _record(record: Any, number: int, place: str) -> dict[str, Any]:
 
 
 def _rows(path: Path, zipped: bool, kind: str) -> Iterator[tuple[dict[str, Any], bool]]:
-    with _opened(path, zipped) as file:
-        text, recoded = _decoded(file.read())
-    first = text.split("\n", 1)[0]
-    delimiter = "\t" if kind == ".tsv" else max(",;\t", key=first.count)
+    encoding, recoded = _encoding(path, zipped)
     limit = csv.field_size_limit(MOST_CELL)
     try:
-        for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter):
-            yield {str(name): value for name, value in row.items() if name is not None}, recoded
-            recoded = False  # the file is one text
+        with _opened(path, zipped) as file, io.TextIOWrapper(file, encoding, "replace", newline="") as text:
+            first = text.readline()
+            delimiter = "\t" if kind == ".tsv" else max(",;\t", key=first.count)
+            for row in csv.DictReader(chain([first], text), delimiter=delimiter):
+                yield {str(name): value for name, value in row.items() if name is not None}, recoded
+                recoded = False  # the file is one text
     except csv.Error as error:
         raise ValueError(f"{path} must be a table of comma-separated values: {error}") from error
     finally:
         csv.field_size_limit(limit)
+
+
+def _encoding(path: Path, zipped: bool) -> tuple[str, bool]:
+    """The encoding of a file, which is read once for it, and whether it is not UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    try:
+        with _opened(path, zipped) as file:
+            while piece := file.read(1 << 20):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return "cp1252", True
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} must be a whole gzip file, got a damaged one: {error}") from error
+    return "utf-8-sig", False
 
 
 def _lines(path: Path, zipped: bool) -> Iterator[bytes]:
@@ -222,5 +277,10 @@ def _decoded(data: bytes) -> tuple[str, bool]:
 
 
 def _beginning(text: str) -> str:
-    words = " ".join(text[: 4 * TITLE].split())
+    """The first line of a text, cut."""
+    line = text.strip()[: 4 * TITLE].split("\n", 1)[0]
+    return _cut(" ".join(line.split()))
+
+
+def _cut(words: str) -> str:
     return words if len(words) <= TITLE else words[: TITLE - 1].rstrip() + "…"

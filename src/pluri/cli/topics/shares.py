@@ -24,8 +24,6 @@ def with_words(found: Corpus, counts: Any) -> tuple[Corpus, NDArray[Any]]:
     """Documents that have words, and which of all they are; the others are told."""
     import numpy as np
 
-    from pluri.cli.topics.reading import Corpus
-
     kept = np.flatnonzero(np.asarray(counts.sum(axis=1)).ravel())
     n_bare = len(found.texts) - len(kept)
     if found.n_empty or n_bare:
@@ -33,17 +31,47 @@ def with_words(found: Corpus, counts: Any) -> tuple[Corpus, NDArray[Any]]:
         note(f"{left_out} left out: {found.n_empty} without text, {n_bare} without any word that is kept")
     if found.n_recoded:
         note(f"not UTF-8, and read as Windows-1252: {number_of(found.n_recoded, 'text')}")
-    texts, titles, names = ([column[row] for row in kept] for column in (found.texts, found.titles, found.names))
-    return Corpus(texts, titles, names), kept
+    return found.only(kept), kept
 
 
 def write_shares(path: Path | None, found: Corpus, shares: NDArray[Any]) -> None:
-    """Name, title and shares of each document, as a table; on stdout if there is no path."""
+    """Name, title, date and shares of each document, as a table; on stdout if there is no path."""
+    write_table(path, share_columns(shares.shape[1], found.dates is not None), [share_block(found, shares)])
+
+
+def share_columns(n_topics: int, dated: bool) -> list[str]:
+    """Names of the columns of a table of shares."""
+    return ["document", "title", *(["date"] if dated else []), *(f"topic {topic}" for topic in range(n_topics))]
+
+
+def share_block(found: Corpus, shares: NDArray[Any]) -> list[NDArray[Any]]:
+    """Columns of a table of shares."""
     import numpy as np
 
-    names = ["document", "title", *(f"topic {topic}" for topic in range(shares.shape[1]))]
-    texts = [np.array(column, dtype=object) for column in (found.names, found.titles)]
-    write_table(path, names, [[*texts, np.round(np.asarray(shares, dtype=np.float64), DIGITS)]])
+    texts = [
+        np.array(column, dtype=object) for column in (found.names, found.titles, found.dates) if column is not None
+    ]
+    return [*texts, np.round(np.asarray(shares, dtype=np.float64), DIGITS)]
+
+
+def load_topics(model: Path, option: str) -> tuple[Any, dict[str, Any]]:
+    """A saved topic model with a vectorizer, and the notes of its file."""
+    from pluri.cli.topics.words import vectorizer_from_notes
+    from pluri.io import load, read_info
+
+    notes = read_info(model).notes
+    estimator = load(model)
+    if not hasattr(estimator, "topic_graph"):
+        raise UsageError(f"{option} must name a topic model, got {type(estimator).__name__}")
+    counting, words = notes.get("counting"), getattr(estimator, "vocabulary_", None)
+    if words is None:
+        raise UsageError(f"{option} must name a model that knows its words, as those of pluri topics do, got {model}")
+    if not hasattr(estimator, "vectorizer_"):  # a file of an earlier version
+        if not isinstance(counting, dict):
+            note("the file does not tell how its documents were cut into words: single words, lower case")
+            counting = {}
+        estimator.keep_vectorizer(vectorizer_from_notes([str(word) for word in words], counting))
+    return estimator, dict(notes)
 
 
 def apply_model(
@@ -62,23 +90,11 @@ def apply_model(
         if given is not None and given != []:
             raise UsageError(f"{option} must not be given together with --apply, which learns nothing")
     from pluri.cli.topics.reading import read_corpus
-    from pluri.cli.topics.words import count_known_words, count_unknown_words
-    from pluri.io import load, read_info
 
-    notes = read_info(model).notes
-    estimator = load(model)
-    if not hasattr(estimator, "topic_graph"):
-        raise UsageError(f"--apply must name a topic model, got {type(estimator).__name__}")
-    counting, words = notes.get("counting"), getattr(estimator, "vocabulary_", None)
-    if words is None:
-        raise UsageError(f"--apply must name a model that knows its words, as those of pluri topics do, got {model}")
-    if not isinstance(counting, dict):
-        note("the file does not tell how its documents were cut into words: single words, lower case")
-        counting = {}
+    estimator, _ = load_topics(model, "--apply")
     found = read_corpus(corpus, fields, pattern)
-    listed_words = [str(word) for word in words]
-    counts = count_known_words(found.texts, listed_words, counting)
-    n_unknown, n_words = count_unknown_words(found.texts, listed_words, counting)
+    counts = estimator.count_texts(found.texts)
+    n_unknown, n_words = (int(number.sum()) for number in estimator.count_unknown_words(found.texts))
     found, kept = with_words(found, counts)
     if not len(kept):
         raise ValueError(f"CORPUS must have words that the model knows, got none in {corpus!r}")

@@ -22,7 +22,7 @@ def topic_lines(model: Any, coherence: NDArray[Any] | None = None) -> str:
     """A table of the topics, the largest first, or an outline where some lie below others."""
     graph = model.topic_graph(N_WORDS).without_empty()
     head = _number_of_topics(model)
-    return "\n".join([*head, _outline(graph) if graph.edges else _table(graph, coherence)])
+    return "\n".join([*head, _outline(graph) if graph.edges else _table(graph, coherence, ratings_of(model))])
 
 
 def coherence_of(notes: Mapping[str, Any], model: Any) -> NDArray[Any] | None:
@@ -48,12 +48,15 @@ def topics_as_json(
     score: Any,
     outputs: Mapping[str, Path | None],
     interrupted: bool,
+    trends: Any = None,
 ) -> dict[str, Any]:
     """All topics, also those without tokens, and what is known of the fit."""
     graph = model.topic_graph(N_WORDS)
-    table = model.topic_table(N_WORDS)
+    table, ratings = model.topic_table(N_WORDS), ratings_of(model)
     for row in table:
         row["words"] = graph.nodes[row["topic"]].words
+        if ratings:
+            row["rating"] = ratings[row["topic"]]
         if coherence is not None:
             row["coherence"] = float(coherence[row["topic"]])
     return {
@@ -64,6 +67,25 @@ def topics_as_json(
         **{name: None if path is None else str(path) for name, path in outputs.items()},
         "topics": table,
         "edges": [[edge.parent, edge.child, edge.weight] for edge in graph.edges],
+        **({} if trends is None else {"over_time": trends_as_json(trends)}),
+    }
+
+
+def trends_as_json(trends: Any) -> dict[str, Any]:
+    """Shares over time with their errors, and what changes."""
+    from dataclasses import asdict
+
+    return {
+        "period": trends.over_time.period,
+        "starts": [str(start) for start in trends.over_time.starts],
+        "documents": trends.over_time.n_documents,
+        "shares": trends.over_time.shares,
+        "errors": trends.over_time.errors,
+        "false_alarm_rate": trends.false_alarm_rate,
+        "emerging": [asdict(change) for change in trends.emerging()],
+        "fading": [asdict(change) for change in trends.fading()],
+        "misfit": None if trends.misfit is None else asdict(trends.misfit),
+        "drifting_words": [asdict(drift) for drift in trends.drifting_words()],
     }
 
 
@@ -85,20 +107,28 @@ def _outline(graph: TopicGraph) -> str:
     return next((text for text in texts if text.count("\n") < MOST_LINES), tree_text(graph, max_depth=1))
 
 
-def _table(graph: TopicGraph, coherence: NDArray[Any] | None) -> str:
+def ratings_of(model: Any) -> list[str]:
+    """What the topics of a supervised model say of a document that has nothing else: a rating, or a class."""
+    if not hasattr(model, "coef_") or not hasattr(model, "_remark"):
+        return []
+    return [str(model._remark(topic)) for topic in range(len(model.topic_word_))]
+
+
+def _table(graph: TopicGraph, coherence: NDArray[Any] | None, ratings: list[str]) -> str:
     nodes = sorted(graph.nodes, key=lambda node: (-node.weight, node.index))
     large = [node for node in nodes if node.weight >= SMALL]
     small = nodes[len(large) :] if large else []
     if len(small) == 1:  # takes no more room than its number
         small = []
-    lines = ["topic   share    NPMI  words" if coherence is not None else "topic   share  words"]
-    lines += [_row(node, coherence) for node in nodes[: len(nodes) - len(small)]]
+    head = "topic   share  " + ("  NPMI  " if coherence is not None else "") + ("rating  " if ratings else "") + "words"
+    lines = [head, *(_row(node, coherence, ratings) for node in nodes[: len(nodes) - len(small)])]
     if small:
         lines.append(f"{len(small)} more with {sum(node.weight for node in small):.1%} together")
     return "\n".join(lines)
 
 
-def _row(node: TopicNode, coherence: NDArray[Any] | None) -> str:
+def _row(node: TopicNode, coherence: NDArray[Any] | None, ratings: list[str]) -> str:
     npmi = "" if coherence is None else f"{coherence[node.index]:>6.3f}  "
     name = f"{node.label}: " if node.label else ""
-    return f"{node.index:>5}  {node.weight:>6.1%}  {npmi}{name}{' '.join(node.words)}"
+    rating = f"{ratings[node.index]:>6}  " if ratings else ""
+    return f"{node.index:>5}  {node.weight:>6.1%}  {npmi}{rating}{name}{' '.join(node.words)}"

@@ -11,9 +11,6 @@ from pluri.cli.cochange.options import number_of
 from pluri.cli.console import note
 from pluri.cli.registry import UsageError
 
-#: A word begins with a letter and has at least two characters: no numbers.
-TOKEN = r"(?u)\b[^\W\d_]\w+\b"
-
 
 @dataclass(frozen=True)
 class WordChoice:
@@ -24,8 +21,11 @@ class WordChoice:
     min_documents : words in fewer documents are left out
     max_share : and those in a larger share of the documents
     max_words : and all but the most frequent
-    stop_words : "english", "none", or a file with a word in each line
+    stop_words : names of languages, "none", or a file with a word in each line
     n_grams : phrases of up to so many words are words too
+    pattern : regular expression of a word; by default two letters or more
+    segmenter : how text without spaces is cut into words
+    phrases : whether words that stand together more often than by chance are joined
     """
 
     min_documents: int = 5
@@ -33,23 +33,79 @@ class WordChoice:
     max_words: int = 20_000
     stop_words: str = "english"
     n_grams: int = 1
+    pattern: str | None = None
+    segmenter: str = "auto"
+    phrases: bool = False
 
 
-def count_words(texts: Sequence[str], choice: WordChoice) -> tuple[Any, Any]:
+#: Documents in which phrases are looked for.
+MOST_FOR_PHRASES = 100_000
+
+
+def cutter_of(choice: WordChoice, texts: Sequence[str] | None = None) -> Any:
+    """How texts are cut into words; phrases are those of the texts."""
+    from dataclasses import replace
+
+    from pluri.topics import WordCutter, find_phrases
+
+    pattern: dict[str, Any] = {} if choice.pattern is None else {"pattern": choice.pattern}
+    stopped = _stop_words(choice.stop_words)
+    try:
+        cutter = WordCutter(**pattern, stop_words=tuple(stopped), n_grams=choice.n_grams, segmenter=choice.segmenter)
+    except ValueError as error:
+        raise UsageError(f"--{str(error).replace('pattern', 'token-pattern', 1)}") from error
+    if not choice.phrases or texts is None:
+        return cutter
+    found = find_phrases(texts[:MOST_FOR_PHRASES], cutter, min_documents=max(2 * choice.min_documents, 2))
+    best = ": " + ", ".join(list(found)[:5]) if found else ""
+    note(f"{number_of(len(found), 'phrase')} found (--phrases){best}{', ...' if len(found) > 5 else ''}")
+    return replace(cutter, phrases=tuple(found))
+
+
+def vectorizer_of(cutter: Any, words: Sequence[str]) -> Any:
+    """A vectorizer of given words, in their order, which can be kept in a file."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    vocabulary = {str(word): column for column, word in enumerate(words)}
+    return CountVectorizer(analyzer=cutter, vocabulary=vocabulary).fit([""])
+
+
+def tell_of_unspaced(texts: Sequence[str], choice: WordChoice) -> None:
+    """Say how text without spaces between words was cut, if there is much of it."""
+    from pluri.topics.text.cutting import RUN
+
+    some = texts[:: max(1, len(texts) // 200)]
+    if choice.segmenter == "auto" and sum(RUN.search(text) is not None for text in some) > len(some) / 4:
+        note(
+            "text without spaces between words was cut into pairs of characters; --segmenter jieba (Chinese), janome "
+            "(Japanese) or pythainlp (Thai) cuts it into words"
+        )
+
+
+def no_words(choice: WordChoice, n_documents: int) -> str:
+    """What to say if no word is left."""
+    return (
+        f"CORPUS must have words in at least {choice.min_documents} and at most {choice.max_share:.0%} of its "
+        f"{n_documents} documents, got none: lower --min-documents, raise --max-share, or see --stop-words"
+    )
+
+
+def tell_of_common(words: Sequence[str], number: int, choice: WordChoice) -> None:
+    """Say which words were left out because they are everywhere: the first of them, and how many there are."""
+    note(
+        f"{number_of(number, 'word')} left out, in more than {choice.max_share:.0%} of documents (--max-share): "
+        f"{', '.join(words[:5])}{', ...' if number > 5 else ''}"
+    )
+
+
+def count_words(texts: Sequence[str], choice: WordChoice, cutter: Any = None) -> tuple[Any, Any]:
     """Counts (documents x words, sparse) and the words; says which words are left out because they are everywhere."""
     import numpy as np
     from sklearn.feature_extraction.text import CountVectorizer
 
-    vectorizer = CountVectorizer(
-        token_pattern=TOKEN,
-        min_df=choice.min_documents,
-        stop_words=_stop_words(choice.stop_words),
-        ngram_range=(1, choice.n_grams),
-    )
-    nothing = (
-        f"CORPUS must have words in at least {choice.min_documents} and at most {choice.max_share:.0%} of its "
-        f"{len(texts)} documents, got none: lower --min-documents, raise --max-share, or see --stop-words"
-    )
+    cutter = cutter_of(choice, texts) if cutter is None else cutter
+    vectorizer = CountVectorizer(analyzer=cutter, min_df=choice.min_documents)
+    nothing = no_words(choice, len(texts))
     try:
         counts = vectorizer.fit_transform(texts).tocsc()
     except ValueError as error:  # scikit-learn says which words are left: none
@@ -60,11 +116,7 @@ def count_words(texts: Sequence[str], choice: WordChoice) -> tuple[Any, Any]:
         raise ValueError(nothing)
     if everywhere.any():
         number = int(everywhere.sum())
-        most = words[np.argsort(-n_documents, kind="stable")[: min(5, number)]]
-        note(
-            f"{number_of(number, 'word')} left out, in more than {choice.max_share:.0%} of documents (--max-share): "
-            f"{', '.join(most)}{', ...' if number > 5 else ''}"
-        )
+        tell_of_common(list(words[np.argsort(-n_documents, kind="stable")[: min(5, number)]]), number, choice)
     kept = np.flatnonzero(~everywhere)
     if len(kept) > choice.max_words:
         frequency = np.asarray(counts[:, kept].sum(axis=0)).ravel()
@@ -73,66 +125,49 @@ def count_words(texts: Sequence[str], choice: WordChoice) -> tuple[Any, Any]:
 
 
 def counting_notes(choice: WordChoice) -> dict[str, Any]:
-    """How documents were cut into words: what a saved model must know to be applied to others."""
-    stop = _stop_words(choice.stop_words)
-    return {"stop words": "none" if stop is None else stop, "n-grams": choice.n_grams, "lowercase": True}
+    """How documents were cut into words, for people; the vectorizer itself is kept with the model."""
+    told = {"stop words": choice.stop_words if not Path(choice.stop_words).is_file() else Path(choice.stop_words).name}
+    told |= {"n-grams": choice.n_grams, "lowercase": True}  # type: ignore[dict-item]
+    if choice.pattern is not None:
+        told["pattern"] = choice.pattern
+    return told | ({"segmenter": choice.segmenter} if choice.segmenter != "auto" else {})
 
 
-def count_known_words(texts: Sequence[str], words: Sequence[str], counting: Mapping[str, Any]) -> Any:
-    """Counts (documents x words, sparse) of given words, in texts cut as :func:`counting_notes` says.
+def vectorizer_from_notes(words: Sequence[str], counting: Mapping[str, Any]) -> Any:
+    """The vectorizer of a file of an earlier version, which has its settings only.
 
     Examples
     --------
-    >>> from pluri.cli.topics.words import WordChoice, count_known_words, counting_notes
-    >>> counting = counting_notes(WordChoice(n_grams=2))
-    >>> count_known_words(["The red moon, the moon"], ["moon", "red moon", "sun"], counting).toarray()
+    >>> from pluri.cli.topics.words import vectorizer_from_notes
+    >>> vectorizer = vectorizer_from_notes(["moon", "red moon", "sun"], {"stop words": "english", "n-grams": 2})
+    >>> vectorizer.transform(["The red moon, the moon"]).toarray()
     array([[2, 1, 0]])
     """
-    from sklearn.feature_extraction.text import CountVectorizer
+    from pluri.topics import WordCutter, stop_words
 
     stop = counting.get("stop words", "none")
-    vectorizer = CountVectorizer(
-        token_pattern=TOKEN,
-        vocabulary={word: column for column, word in enumerate(words)},
-        stop_words=None if stop == "none" else stop,
-        ngram_range=(1, int(counting.get("n-grams", 1))),
-        lowercase=bool(counting.get("lowercase", True)),
-    )
-    return vectorizer.transform(texts)
+    stopped = [] if stop == "none" else stop_words("english") if stop == "english" else list(stop)
+    cutter = WordCutter(
+        stop_words=tuple(stopped), n_grams=int(counting.get("n-grams", 1)),
+        lowercase=bool(counting.get("lowercase", True)), segmenter="none",
+    )  # fmt: skip
+    return vectorizer_of(cutter, words)
 
 
-def count_unknown_words(texts: Sequence[str], words: Sequence[str], counting: Mapping[str, Any]) -> tuple[int, int]:
-    """How many words of texts are none of the given ones, and how many there are; stop words and phrases do not count.
-
-    Examples
-    --------
-    >>> from pluri.cli.topics.words import count_unknown_words
-    >>> count_unknown_words(["The red moon, the moon"], ["moon", "red moon", "sun"], {"stop words": "english"})
-    (1, 3)
-    """
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    stop = counting.get("stop words", "none")
-    cut = CountVectorizer(
-        token_pattern=TOKEN,
-        stop_words=None if stop == "none" else stop,
-        lowercase=bool(counting.get("lowercase", True)),
-    ).build_analyzer()
-    known, n_unknown, n_words = set(words), 0, 0
-    for text in texts:
-        tokens = cut(text)
-        n_words += len(tokens)
-        n_unknown += sum(token not in known for token in tokens)
-    return n_unknown, n_words
-
-
-def _stop_words(name: str) -> str | list[str] | None:
-    if name in ("english", "none"):
-        return None if name == "none" else "english"
-    path = Path(name)
-    if not path.is_file():
-        raise UsageError(f"--stop-words must be english, none or a file, got {name!r}")
+def _stop_words(names: str) -> list[str]:
+    """Stop words of a file, or of languages that are named with commas between them."""
     import re
 
+    from pluri.topics import stop_words
+    from pluri.topics.text.cutting import TOKEN
+    from pluri.topics.text.stop_words import language_code
+
+    if names == "none":
+        return []
+    if all(language_code(name) for name in names.split(",")):
+        return sorted({word for name in names.split(",") for word in stop_words(name)})
+    path = Path(names)
+    if not path.is_file():
+        raise UsageError(f"--stop-words must be english, none or a file, or name other languages, got {names!r}")
     # As the documents are cut into words, so are the lines: "don't" leaves out "don".
     return sorted(set(re.findall(TOKEN, path.read_text(encoding="utf-8", errors="replace").lower())))

@@ -1,11 +1,10 @@
-"use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const byIndex = new Map(data.nodes.map((node) => [node.index, node]));
   const root = document.documentElement;
   const $ = (selector, within = document) => within.querySelector(selector);
   const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
-  const state = { node: null, view: null, weight: 1, find: "" };
+  const state = { node: null, view: null, weight: 1, find: "", period: null };
   const views = $$("[role=tab]").map((tab) => tab.dataset.view);
   const drawn = new Map(), listed = new Map();
   let hits = [];
@@ -14,24 +13,6 @@
     drawn.set(index, [...(drawn.get(index) || []), element]);
   }
 
-  /* Text from the data only ever becomes text. */
-  function make(tag, attributes = {}, ...children) {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (value === false || value === null || value === undefined) continue;
-      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-      else if (name.startsWith("--")) element.style.setProperty(name, value);
-      else element.setAttribute(name, value === true ? "" : value);
-    }
-    element.append(...children.filter((child) => child !== null && child !== undefined));
-    return element;
-  }
-  const percent = (share) => {
-    if (share === null) return "–";
-    if (share === 0) return "0%";
-    if (share < 0.001) return "<0.1%";
-    return (100 * share).toFixed(share >= 0.1 ? 0 : 1) + "%";
-  };
   const address = (changes) => {
     const next = { ...state, ...changes };
     const parts = [];
@@ -39,9 +20,12 @@
     if (next.view !== views[0]) parts.push("view=" + next.view);
     if (next.weight !== 1) parts.push("lambda=" + next.weight);
     if (next.find) parts.push("find=" + encodeURIComponent(next.find));
+    if (next.period !== null) parts.push("time=" + next.period);
     return "#" + parts.join("&");
   };
   const color = (node) => "var(--c" + node.color + ")";
+  const page = { data, byIndex, state, go, address, color, label: (index) => (byIndex.has(index) ? byIndex.get(index).label : "topic " + index), refresh: () => readAddress(), rename };
+  const time = (page.time = timeView(page)), papers = documentsView(page), edits = editing(page);
   const main = new Map();
   for (const node of data.nodes) if (node.parents.length) main.set(node.index, node.parents[0][0]);
 
@@ -60,6 +44,8 @@
     state.view = views.includes(given.get("view")) ? given.get("view") : views[0];
     state.weight = weight >= 0 && weight <= 1 ? weight : 1;
     state.find = given.get("find") || "";
+    const period = given.has("time") ? Number(given.get("time")) : NaN;
+    state.period = data.time && Number.isInteger(period) && period >= 0 && period < data.time.names.length ? period : null;
     show(before);
   }
   function go(changes, replace = false) {
@@ -78,6 +64,7 @@
       tab.tabIndex = open ? 0 : -1;
     }
     $("[data-zoom=fold]").hidden = state.view !== "graph";
+    tools();
     $(".zoom").style.visibility = $("#view-" + state.view + " .canvas") ? "visible" : "hidden";
     fitOnce();
     choose(state.node);
@@ -94,6 +81,8 @@
         if (narrow() && before !== undefined) $("#panel").scrollIntoView({ block: "start" });
       }
     }
+    time.show();
+    papers.show();
     root.dataset.node = chosen ? String(state.node) : "";
     root.dataset.view = state.view;
   }
@@ -152,11 +141,14 @@
       list,
       make("p", { class: "key" }, make("i", { class: "k1" }), "in this topic", make("i", { class: "k2" }), "in all documents"),
     ];
+    parts.push(...(time.panel(node) || []));
     if (node.documents.length) parts.push(make("h3", {}, "Documents"), documents(node));
+    if (papers.size) parts.push(make("button", { type: "button", class: "more", id: "browse", onclick: () => go({ view: "documents" }) }, "Browse the documents of this topic"));
     if (node.parents.length) parts.push(make("h3", {}, node.parents.length > 1 ? "Parents" : "Parent"), links(node.parents));
     if (node.children.length) parts.push(make("h3", {}, "Below (" + node.children.length + ")"), links(node.children));
     if (node.near.length) parts.push(make("h3", {}, "Similar topics"), links(node.near));
-    $("#topic").replaceChildren(...parts);
+    parts.push(edits.panel(node));
+    $("#topic").replaceChildren(...parts.filter((part) => part));
   }
   function pathTo(index) {
     const path = [];
@@ -202,6 +194,62 @@
     }
     return list;
   }
+
+  /* A name that the reader gave, wherever the topic is shown. */
+  function rename(node, struck) {
+    for (const item of listed.get(node.index) || []) {
+      item.classList.toggle("struck", struck);
+      if (!item.classList.contains("again")) $(".name", item).textContent = node.label;
+    }
+    for (const element of drawn.get(node.index) || []) {
+      element.classList.toggle("struck", struck);
+      const text = element.matches("a") ? $("text:not(.badge text)", element) : null;
+      if (!text) continue;
+      if (text.dataset.first === undefined) { text.dataset.first = text.textContent; text.kept = [...text.childNodes]; }
+      if (node.name) text.replaceChildren(node.name.length > 26 ? node.name.slice(0, 25) + "…" : node.name);
+      else text.replaceChildren(...text.kept);
+    }
+  }
+
+  /* ---- what is small or weak can be hidden; the strongest edge to a topic stays ---- */
+  const least = { topic: 0, edge: 0 }, mass = new Map();
+  function massOf(index) {
+    if (!mass.has(index)) {
+      mass.set(index, byIndex.get(index).weight);
+      mass.set(index, byIndex.get(index).children.reduce((sum, [child]) => sum + (main.get(child) === index ? massOf(child) : 0), byIndex.get(index).weight));
+    }
+    return mass.get(index);
+  }
+  const hidden = (index) => least.topic > 0 && massOf(index) < least.topic;
+  const weak = (parent, child) => main.get(child) !== parent && (byIndex.get(child).parents.find(([other]) => other === parent) || [0, 1])[1] < least.edge;
+  function hide() {
+    for (const node of data.nodes) {
+      const gone = hidden(node.index);
+      for (const element of drawn.get(node.index) || []) if (element.closest("#view-map")) element.style.display = gone ? "none" : "";
+      for (const item of listed.get(node.index) || []) item.hidden = gone;
+    }
+    arrange();
+    root.dataset.hidden = String(data.nodes.filter((node) => hidden(node.index)).length);
+  }
+  const STEPS = [0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
+  function control(name, told) {
+    const output = make("output", {}, "all");
+    const slider = make("input", { type: "range", min: "0", max: String(STEPS.length - 1), step: "1", value: "0", id: "least-" + name, "aria-label": told,
+      oninput: () => { least[name] = STEPS[Number(slider.value)]; output.textContent = least[name] ? "≥ " + percent(least[name]) : "all"; hide(); } });
+    return make("label", {}, told, slider, output);
+  }
+  const controls = { graph: [control("topic", "topics"), control("edge", "edges")], table: [make("button", { type: "button", class: "button", id: "save-table", onclick: saveTable }, "Save as CSV")] };
+  controls.map = controls.outline = controls.graph.slice(0, 1);
+  function tools() { $(".tools").replaceChildren(...(controls[state.view] || []).filter((element) => !element.matches("label") || data.nodes.length > 5)); }
+  function tableText() {
+    const deep = data.nodes.some((node) => node.depth > 0);
+    const rows = [["topic", "name", ...(deep ? ["level", "parent"] : []), "share", ...data.scores, "words"]];
+    for (const node of [...data.nodes].sort((a, b) => b.weight - a.weight || a.index - b.index)) {
+      rows.push([node.index, node.name || "", ...(deep ? [node.depth, main.has(node.index) ? main.get(node.index) : ""] : []), node.weight, ...node.scores, node.words.slice(0, data.shown).map((number) => data.words[number]).join(" ")]);
+    }
+    return csv(rows);
+  }
+  function saveTable() { download("topics.csv", "text/csv;charset=utf-8", "\ufeff" + tableText()); }
 
   /* ---- outline: a tree for the keyboard and for screen readers ---- */
   function outline() {
@@ -312,12 +360,12 @@
     while (queue.length) {
       const index = queue.shift();
       if (graph.folded.has(index)) continue;
-      for (const [child] of byIndex.get(index).children) if (!shown.has(child)) { shown.add(child); queue.push(child); }
+      for (const [child] of byIndex.get(index).children) if (!shown.has(child) && !hidden(child)) { shown.add(child); queue.push(child); }
     }
-    const whole = graph.folded.size === 0;
+    const whole = graph.folded.size === 0 && least.topic === 0;
     const y = new Map();
     let row = 0;
-    const under = (index) => byIndex.get(index).children.map(([child]) => child).filter((child) =>
+    const under = (index) => byIndex.get(index).children.map(([child]) => child).filter((child) => shown.has(child) &&
       (byIndex.get(child).parents.find(([parent]) => shown.has(parent) && !graph.folded.has(parent)) || [])[0] === index);
     const place = (index) => {
       const below = graph.folded.has(index) ? [] : under(index);
@@ -342,7 +390,7 @@
       entry.badge.classList.toggle("folded", hidden);
     }
     for (const edge of graph.edges) {
-      const open = shown.has(edge.parent) && shown.has(edge.child) && !graph.folded.has(edge.parent);
+      const open = shown.has(edge.parent) && shown.has(edge.child) && !graph.folded.has(edge.parent) && !weak(edge.parent, edge.child);
       edge.element.style.display = open ? "" : "none";
       if (!open) continue;
       const from = graph.nodes.get(edge.parent), to = graph.nodes.get(edge.child), middle = (from.x + from.width + to.x) / 2;
@@ -403,10 +451,11 @@
     const canvas = $("#view-" + state.view + " .canvas");
     if (!canvas || sizes.has(canvas) || !canvas.clientWidth) return;
     /* The whole picture where its words can then be read; else its beginning. */
-    const least = narrow() ? 0.75 : 0.8, [width, height] = natural($("svg", canvas)), fitting = whole(canvas);
+    const map = canvas.parentElement.id === "view-map";
+    const least = map ? 0.95 : narrow() ? 0.75 : 0.8, [width, height] = natural($("svg", canvas)), fitting = whole(canvas);
     setSize(canvas, fitting >= least ? Math.min(1.35, fitting) : Math.min(1.05, Math.max(canvas.clientWidth / width, least)));
     const size = sizes.get(canvas);
-    canvas.scrollLeft = canvas.parentElement.id === "view-map" ? (width * size - canvas.clientWidth) / 2 : 0;
+    canvas.scrollLeft = map ? (width * size - canvas.clientWidth) / 2 : 0;
     const start = drawn.get(data.roots[0]).find((element) => canvas.contains(element));
     const at = start ? start.transform.baseVal.getItem(0).matrix.f : height / 2;
     canvas.scrollTop = at * size - canvas.clientHeight / 2;
@@ -509,22 +558,33 @@
   }
 
   /* ---- search ---- */
-  const fold_case = (text) => text.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").toLowerCase();
-  const folded = data.words.map(fold_case);
-  const titles = data.documents.map(([title]) => fold_case(title));
+  const folded = data.words.map(foldCase), vocabulary = data.vocabulary.words.map(foldCase);
+  const titles = data.documents.map(([title, excerpt]) => foldCase(title + " " + excerpt));
+  /* Every word of the vocabulary, whether or not a topic lists it: words that begin so, and the topics they come from. */
+  function wordsLike(part) {
+    const found = [];
+    for (let number = 0; number < vocabulary.length; number++) if (vocabulary[number].startsWith(part)) found.push(number);
+    return found.sort((a, b) => (vocabulary[b] === part) - (vocabulary[a] === part) || vocabulary[a].length - vocabulary[b].length || a - b);
+  }
   function matches(text) {
-    const wanted = fold_case(text).split(/\s+/).filter(Boolean);
+    const wanted = foldCase(text).split(/\s+/).filter(Boolean);
     const found = [];
     if (!wanted.length) return found;
+    const rare = wanted.map((part) => {
+      const topics = new Map();
+      for (const number of wordsLike(part).slice(0, 500)) data.vocabulary.topics[number].forEach((topic) => { if (!topics.has(topic)) topics.set(topic, data.vocabulary.words[number]); });
+      return topics;
+    });
     for (const node of data.nodes) {
       let score = 0, said = [], all = true;
-      for (const part of wanted) {
+      for (const [at, part] of wanted.entries()) {
         let gained = 0;
         node.words.forEach((number, place) => {
           if (folded[number].startsWith(part)) { gained += node.p[place]; if (said.length < 3) said.push(data.words[number]); }
         });
-        if (!gained && node.name && fold_case(node.name).includes(part)) gained = 0.01;
+        if (!gained && node.name && foldCase(node.name).includes(part)) gained = 0.01;
         if (!gained && String(node.index) === part) gained = 0.01;
+        if (!gained && rare[at].has(node.index)) { gained = 0.0005; said.push(rare[at].get(node.index)); }
         if (!gained) for (const [number] of node.documents) if (titles[number].includes(part)) { gained = 0.001; said.push("a document"); break; }
         if (!gained) all = false;
         score += gained;
@@ -548,10 +608,33 @@
     markFolded();
     const box = $("#found");
     box.replaceChildren(make("p", { role: "status" }, hits.length === 1 ? "1 topic" : hits.length + " topics"),
-      ...hits.slice(0, 12).map(({ node, score, said }) => make("a", { href: address({ node: node.index }), onclick: (event) => { event.preventDefault(); close(); go({ node: node.index }); } },
-        make("span", {}, node.label), make("small", {}, said.join(", ") + (score >= 0.001 ? " " + percent(score) : "")))));
+      ...hits.slice(0, 12).map(({ node, score, said }) => make("a", { class: "of-topic", href: address({ node: node.index }), onclick: (event) => { event.preventDefault(); close(); go({ node: node.index }); } },
+        make("span", {}, node.label), make("small", {}, said.join(", ") + (score >= 0.001 ? " " + percent(score) : "")))),
+      ...others());
     if (!searching) box.hidden = true;
     root.dataset.hits = searching ? String(hits.length) : "";
+  }
+  /* Words of the vocabulary, and documents. */
+  function others() {
+    const wanted = foldCase(state.find).split(/\s+/).filter(Boolean);
+    if (!wanted.length) return [];
+    const like = wordsLike(wanted[wanted.length - 1]), texts = papers.search(state.find), parts = [];
+    root.dataset.words = String(like.length);
+    if (like.length) {
+      parts.push(make("h4", {}, "Words (" + like.length.toLocaleString("en") + ")"), ...like.slice(0, 6).map((number) => {
+        const topics = data.vocabulary.topics[number];
+        return make("a", { href: address({ node: topics[0] }), onclick: (event) => { event.preventDefault(); close(); go({ node: topics[0] }); } },
+          make("span", {}, data.vocabulary.words[number]), make("small", {}, topics.map((topic, at) => "topic " + topic + " " + data.vocabulary.shares[number][at] + "%").join(", ")));
+      }));
+      if (data.vocabulary.words.length < data.vocabulary.total) parts.push(make("p", {}, "among the " + data.vocabulary.words.length.toLocaleString("en") + " most frequent words of " + data.vocabulary.total.toLocaleString("en")));
+    }
+    root.dataset.texts = String(texts.length);
+    if (texts.length) {
+      parts.push(make("h4", {}, "Documents (" + texts.length.toLocaleString("en") + ")"), ...texts.slice(0, 6).map((number) => make("a", { href: address({ view: "documents", node: null }), onclick: (event) => { event.preventDefault(); close(); go({ view: "documents", node: null }); } },
+        make("span", {}, papers.title(number)))),
+        make("a", { href: address({ view: "documents", node: null }), onclick: (event) => { event.preventDefault(); close(); go({ view: "documents", node: null }); } }, make("span", {}, "Show them all")));
+    }
+    return parts;
   }
   function close() { $("#found").hidden = true; }
   function find(text) {
@@ -594,7 +677,7 @@
     addEventListener("keydown", (event) => {
       const typing = event.target.matches && event.target.matches("input, textarea, select");
       if (event.key === "/" && !typing) { event.preventDefault(); $("#find").focus(); }
-      else if (event.key === "Escape" && state.node !== null) go({ node: null });
+      else if (event.key === "Escape" && (state.node !== null || state.find || state.period !== null)) { close(); go({ node: null, find: "", period: null }); }
     });
     $("h1 a").addEventListener("click", (event) => { event.preventDefault(); go({ node: null, find: "" }); });
   }

@@ -1,0 +1,1 @@
+"""From texts to words: languages, stop words, phrases, and text without spaces."""
