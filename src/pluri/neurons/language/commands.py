@@ -1,0 +1,301 @@
+"""The commands: how each is written, and the method of `Simulation` that does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pluri.neurons.language.nodes import Command, Word
+from pluri.neurons.language.places import ScriptError, nearest, shown
+
+if TYPE_CHECKING:
+    from pluri.neurons.language.interpreter import Interpreter
+    from pluri.neurons.tree.element import Element
+
+MANY = 1000
+
+
+class CommandForm(NamedTuple):
+    """How a command is written: usage, numbers of arguments, names of options (None for those of a class)."""
+
+    usage: str
+    twin: str
+    least: int
+    most: int
+    run: Callable[[Given], None]
+    options: tuple[str, ...] | None = ()
+    joined: bool = False  # the word `to` stands between its two arguments
+
+    def checked(self, command: Command) -> Command:
+        """The command without its `to`, or what is wrong with it."""
+        arguments = command.arguments
+        if self.joined:
+            if len(arguments) != 3 or arguments[1].literal != "to" or arguments[1].quoted:
+                place = arguments[1].place if len(arguments) > 1 else command.place
+                word = (arguments[1].literal or "") if len(arguments) > 1 else command.name
+                raise ScriptError(f"{self.usage} must be written so", place, word)
+            arguments = (arguments[0], arguments[2])
+        if not self.least <= len(arguments) <= self.most:
+            place = arguments[self.most].place if len(arguments) > self.most else command.place
+            raise ScriptError(
+                f"{self.usage} must be written so, got {len(arguments)} argument{'s' * (len(arguments) != 1)}",
+                place,
+                command.name,
+            )
+        seen: set[str] = set()
+        for name, _, place in command.options:
+            if self.options is not None and name not in self.options:
+                told = f"its options are {', '.join('-' + one for one in self.options)}" if self.options else "it has none"
+                suggestion = nearest(name, self.options)
+                raise ScriptError(
+                    f"{command.name} has no option {shown('-' + name)}: {told}",
+                    place,
+                    "-" + name,
+                    suggestion and "-" + suggestion,
+                )
+            if name in seen:
+                raise ScriptError(f"option -{name} must be given once", place, "-" + name)
+            seen.add(name)
+        if command.name == "create":
+            _check_class(arguments[0], command)
+        return Command(command.name, arguments, command.options, command.place)
+
+
+def _check_class(word: Word, command: Command) -> None:
+    """Refuse a class of elements, or a field of it, that does not exist."""
+    name = word.literal
+    if name is None:
+        return
+    classes = element_classes()
+    if name not in classes:
+        raise ScriptError(f"unknown class of elements {shown(name)}", word.place, name, nearest(name, classes))
+    fields = classes[name].declared()
+    for option, _, place in command.options:
+        if option not in fields:
+            found = nearest(option, fields)
+            raise ScriptError(f"{name} has no field {shown(option)}", place, "-" + option, found and "-" + found)
+
+
+def element_classes() -> dict[str, type[Element]]:
+    """All classes of elements by name, those registered by the user among them."""
+    from pluri.neurons.tree.element import REGISTER, class_named
+
+    class_named("group")  # has the library register its own
+    return REGISTER
+
+
+class Given:
+    """A command that is being run: its arguments as values.
+
+    Parameters
+    ----------
+    interpreter : Interpreter
+    command : Command
+    """
+
+    def __init__(self, interpreter: Interpreter, command: Command) -> None:
+        self.interpreter, self.command = interpreter, command
+        self.simulation = interpreter.simulation
+        self._options = {name: word for name, word, _ in command.options}
+
+    def __len__(self) -> int:
+        return len(self.command.arguments)
+
+    def text(self, place: int) -> str:
+        """An argument as text."""
+        return self.interpreter.text(self.command.arguments[place])
+
+    def value(self, place: int) -> float | str:
+        """An argument as it is."""
+        return self.interpreter.word(self.command.arguments[place])
+
+    def number(self, place: int) -> float:
+        """An argument that must be a number."""
+        return self._number(self.command.arguments[place], self.command.name)
+
+    def whole(self, place: int) -> int:
+        """An argument that must be a whole number, 0 or more."""
+        return self._whole(self.command.arguments[place], self.command.name)
+
+    def has(self, option: str) -> bool:
+        """Whether an option was given."""
+        return option in self._options
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """The value of an option, or a default."""
+        return self.interpreter.word(self._options[name]) if name in self._options else default
+
+    def option_text(self, name: str, default: str = "") -> str:
+        """The value of an option as text."""
+        return self.interpreter.text(self._options[name]) if name in self._options else default
+
+    def option_number(self, name: str, default: float) -> float:
+        """The value of an option that must be a number."""
+        return self._number(self._options[name], f"-{name}") if name in self._options else default
+
+    def option_whole(self, name: str) -> int:
+        """The value of an option that must be a whole number."""
+        return self._whole(self._options[name], f"-{name}")
+
+    def options(self) -> dict[str, float | str]:
+        """All options."""
+        return {name: self.interpreter.word(word) for name, word in self._options.items()}
+
+    def _number(self, word: Word, what: str) -> float:
+        value = self.interpreter.word(word)
+        if isinstance(value, str):
+            known = value in self.interpreter.visible()
+            hint = f": write {{{value}}} for the value of the variable" if known else ""
+            raise ScriptError(f"{what} must have a number, got {shown(value)}{hint}", word.place, value)
+        return value
+
+    def _whole(self, word: Word, what: str) -> int:
+        value = self._number(word, what)
+        if value != int(value) or value < 0:
+            raise ScriptError(f"{what} must have a whole number of at least 0, got {value:g}", word.place)
+        return int(value)
+
+
+def _create(given: Given) -> None:
+    given.interpreter.count_elements(1)
+    given.simulation.create(given.text(0), given.text(1), **given.options())
+
+
+def _connect(given: Given) -> None:
+    exact = bool(given.option_number("exact_delay", 0.0))
+    settings = {"delay": given.option_number("delay", 0.0), "weight": given.option_number("weight", 1.0)}
+    given.simulation.connect(given.text(0), given.text(1), exact_delay=exact, **settings)
+
+
+def _copy(given: Given) -> None:
+    n = given.option_whole("n") if given.has("n") else None
+    source = given.text(0)
+    subtree = len(given.simulation.find(f"{source.rstrip('/')}/**")) + 1
+    given.interpreter.count_elements(subtree * max(1 if n is None else n, 1))
+    given.simulation.copy(source, given.text(1), n=n)
+
+
+def _step(given: Given) -> None:
+    if given.has("time") and len(given):
+        raise ScriptError("step N or step -time T must be written so, not both", given.command.place, "step")
+    if given.has("time"):
+        given.interpreter.run(given.option_number("time", 0.0))
+    else:
+        given.interpreter.step(given.whole(0) if len(given) else 1)
+
+
+def _check(given: Given) -> None:
+    problems = given.simulation.check()
+    for problem in problems:
+        given.interpreter.say(problem)
+    if not problems:
+        given.interpreter.say("check: nothing is wrong")
+
+
+def _ls(given: Given) -> None:
+    given.interpreter.say(given.simulation.list_elements(given.text(0) if len(given) else "."))
+
+
+def _show(given: Given) -> None:
+    given.interpreter.say(given.simulation.describe(given.text(0)))
+
+
+def _echo(given: Given) -> None:
+    given.interpreter.say(" ".join(given.text(place) for place in range(len(given))))
+
+
+def _widget(given: Given) -> None:
+    getattr(given.simulation, given.command.name)(*(given.text(place) for place in range(len(given))), **given.options())
+
+
+def _help(given: Given) -> None:
+    if not len(given):
+        given.interpreter.say("\n".join(form.usage for form in COMMANDS.values()))
+        return
+    name = given.text(0)
+    if name not in COMMANDS:
+        raise ScriptError(
+            f"unknown command {shown(name)}", given.command.arguments[0].place, name, nearest(name, COMMANDS)
+        )
+    given.interpreter.say(f"{COMMANDS[name].usage}\nin Python: {COMMANDS[name].twin}")
+
+
+_WIDGET_OPTIONS = ("form", "label", "value", "command", "unit")
+COMMANDS = {
+    "create": CommandForm("create CLASS PATH [-FIELD VALUE ...]", "create(class_name, path, **fields)", 2, 2, _create, None),
+    "link": CommandForm(
+        "link SRC to DST", "link(source, destination)", 2, 2,
+        lambda given: given.simulation.link(given.text(0), given.text(1)), joined=True,
+    ),
+    "connect": CommandForm(
+        "connect SRC to DST [-delay MS] [-weight W] [-exact_delay 1]", "connect(source, destination, delay, weight)",
+        2, 2, _connect, ("delay", "weight", "exact_delay"), joined=True,
+    ),
+    "set": CommandForm(
+        "set PATH FIELD VALUE", "set(path, field, value)", 3, 3,
+        lambda given: given.simulation.set(given.text(0), given.text(1), given.value(2)),
+    ),
+    "copy": CommandForm("copy A to B [-n N]", "copy(source, destination, n=None)", 2, 2, _copy, ("n",), joined=True),
+    "move": CommandForm(
+        "move A to B", "move(source, destination)", 2, 2,
+        lambda given: given.simulation.move(given.text(0), given.text(1)), joined=True,
+    ),
+    "delete": CommandForm("delete PATH", "delete(path)", 1, 1, lambda given: given.simulation.delete(given.text(0))),
+    "ce": CommandForm(
+        "ce PATH", "change_element(path)", 1, 1, lambda given: given.simulation.change_element(given.text(0))
+    ),
+    "ls": CommandForm("ls [PATH]", "list_elements(path)", 0, 1, _ls),
+    "show": CommandForm("show PATH", "describe(path)", 1, 1, _show),
+    "record": CommandForm(
+        "record PATH FIELD", "record(pattern, field)", 2, 2,
+        lambda given: given.simulation.record(given.text(0), given.text(1)),
+    ),
+    "graph": CommandForm(
+        "graph PATH FIELD [-name NAME] [-title TEXT]", "graph(path, field, name=, title=)", 2, 2, _widget,
+        ("name", "title"),
+    ),
+    "cell_view": CommandForm(
+        "cell_view PATH [-field F] [-name NAME] [-title TEXT] [-low V] [-high V]", "cell_view(path)", 1, 1, _widget,
+        ("field", "name", "title", "low", "high"),
+    ),
+    "network_view": CommandForm(
+        "network_view PATTERN [-name NAME] [-title TEXT]", "network_view(pattern)", 1, 1, _widget,
+        ("name", "title"),
+    ),
+    "form": CommandForm("form NAME [-title TEXT]", "form(name, title=)", 1, 1, _widget, ("title",)),
+    "dialog": CommandForm(
+        "dialog NAME [-form F] [-label TEXT] [-value V] [-unit U] [-command TEXT]", "dialog(name, ...)", 1, 1, _widget,
+        _WIDGET_OPTIONS,
+    ),
+    "toggle": CommandForm(
+        "toggle NAME [-form F] [-label TEXT] [-value 0|1] [-command TEXT]", "toggle(name, ...)", 1, 1, _widget,
+        ("form", "label", "value", "command"),
+    ),
+    "button": CommandForm(
+        "button NAME [-form F] [-label TEXT] [-command TEXT]", "button(name, ...)", 1, 1, _widget,
+        ("form", "label", "command"),
+    ),
+    "setclock": CommandForm(
+        "setclock INDEX MS", "set_clock(index, period)", 2, 2,
+        lambda given: given.simulation.set_clock(given.whole(0), given.number(1)),
+    ),
+    "method": CommandForm(
+        "method NAME", "Simulation(method=name)", 1, 1, lambda given: given.interpreter.set_method(given.text(0))
+    ),
+    "seed": CommandForm("seed NUMBER", "Simulation(random_state=number)", 1, 1, lambda given: given.interpreter.seed(given.whole(0))),
+    "reset": CommandForm("reset", "reset()", 0, 0, lambda given: given.simulation.reset()),
+    "step": CommandForm("step N or step -time MS", "step(n_steps) or run(duration)", 0, 1, _step, ("time",)),
+    "check": CommandForm("check", "check()", 0, 0, _check),
+    "include": CommandForm("include FILE", "run_script(file)", 1, 1, lambda given: None),
+    "call": CommandForm(
+        "call FUNCTION [ARGUMENT ...]", "a Python function", 1, MANY,
+        lambda given: given.interpreter.call(given.text(0), [given.value(place) for place in range(1, len(given))], given.command.arguments[0].place),
+    ),
+    "save": CommandForm("save FILE.npz", "save(path)", 1, 1, lambda given: given.interpreter.save(given.text(0))),
+    "restore": CommandForm(
+        "restore FILE.npz", "Simulation.restore(path)", 1, 1, lambda given: given.interpreter.restore(given.text(0))
+    ),
+    "echo": CommandForm("echo [WORD ...]", "print(...)", 0, MANY, _echo),
+    "help": CommandForm("help [COMMAND]", "help(Simulation)", 0, 1, _help),
+    "quit": CommandForm("quit", "", 0, 0, lambda given: given.interpreter.leave()),
+}  # fmt: skip
