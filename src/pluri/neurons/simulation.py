@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pluri.neurons.graphics.making import GraphicsCommands
+from pluri.neurons.language.twins import ScriptCommands
 from pluri.neurons.tree.errors import SimulationError
 from pluri.neurons.tree.structure import ElementTree
 from pluri.validation import Number, Only, RandomState
@@ -11,7 +13,7 @@ from pluri.validation import Number, Only, RandomState
 METHODS = ("euler", "exp_euler", "backward_euler", "crank_nicolson")
 
 
-class Simulation(ElementTree):
+class Simulation(ElementTree, GraphicsCommands, ScriptCommands):
     """A network of elements, and its time.
 
     Parameters

@@ -163,8 +163,6 @@ class NetworkView(View):
 
 def as_number(text: str) -> float | None:
     """The finite number that a text is, if it is one."""
-    from pluri.neurons.language.expressions import as_number as parsed
+    from pluri.neurons.language.lexer import as_number as parsed
 
     return parsed(text.strip())
-
-

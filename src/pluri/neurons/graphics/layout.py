@@ -9,7 +9,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pluri.neurons.graphics.elements import OUTPUT, Button, CellView, Dialog, Form, Graph, NetworkView, Toggle, Widget, as_number
+from pluri.neurons.graphics.elements import (
+    OUTPUT,
+    Button,
+    CellView,
+    Dialog,
+    Form,
+    Graph,
+    NetworkView,
+    Toggle,
+    Widget,
+    as_number,
+)
 
 if TYPE_CHECKING:
     from pluri.neurons.simulation import Simulation
@@ -54,6 +65,23 @@ def widget_values(simulation: Simulation) -> dict[str, Any]:
     }
 
 
+def shape_of(layout: dict[str, Any]) -> Any:
+    """A layout without the values of widgets, to be compared with another."""
+    forms = [
+        (form["path"], form["title"], [{**one, "value": None} for one in form["widgets"]])
+        for form in layout.get("forms", ())
+    ]
+    return [forms, *(layout.get(name) for name in ("graphs", "cells", "networks"))]
+
+
+def with_values(forms: list[dict[str, Any]], values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Forms whose widgets show given values."""
+    return [
+        {**form, "widgets": [{**one, "value": values.get(one["path"], one.get("value"))} for one in form["widgets"]]}
+        for form in forms
+    ]
+
+
 def _graph(simulation: Simulation, graph: Graph) -> dict[str, Any]:
     pairs = graph.pairs()
     units = [simulation.element(path).field_named(name).unit for path, name in pairs if simulation.find(path)]
@@ -85,7 +113,11 @@ def short_names(paths: list[str]) -> list[str]:
 
 def sources_of(simulation: Simulation, pattern: str) -> list[Element]:
     """Elements that send spikes, of a pattern."""
-    return [one for one in simulation.find(pattern) if any(slot.kind == "spike" and slot.direction == "out" for slot in one.slots.values())]
+    return [
+        one
+        for one in simulation.find(pattern)
+        if any(slot.kind == "spike" and slot.direction == "out" for slot in one.slots.values())
+    ]
 
 
 def _network(simulation: Simulation, view: NetworkView) -> dict[str, Any]:
@@ -166,7 +198,11 @@ def _spanning_tree(root: int, neighbours: list[list[int]], seen: set[int]) -> tu
 
 
 def _placed(
-    order: list[int], parent: dict[int, int], places: list[tuple[float, float]], sizes: list[tuple[float, float]], found: list[Segment]
+    order: list[int],
+    parent: dict[int, int],
+    places: list[tuple[float, float]],
+    sizes: list[tuple[float, float]],
+    found: list[Segment],
 ) -> None:
     """Strokes through given middles, in the direction of the neighbour nearer to the root; changes `found`."""
     for one in order:

@@ -46,7 +46,14 @@ class GraphicsCommands:
         return graph
 
     def cell_view(
-        self, path: str, *, field: str = "Vm", name: str | None = None, title: str = "", low: float = -90.0, high: float = 40.0
+        self,
+        path: str,
+        *,
+        field: str = "Vm",
+        name: str | None = None,
+        title: str = "",
+        low: float = -90.0,
+        high: float = 40.0,
     ) -> Any:
         """Draw the shape of a cell, each compartment in the colour of a field.
 
@@ -100,7 +107,9 @@ class GraphicsCommands:
         found = sources_of(simulation, pattern)
         if not found:
             raise SimulationError(f"no source of spikes matches {pattern}: an axon, for example")
-        view = _named(simulation, NetworkView, name or "network", {"units": pattern} | ({"title": title} if title else {}))
+        view = _named(
+            simulation, NetworkView, name or "network", {"units": pattern} | ({"title": title} if title else {})
+        )
         for one in found:
             simulation.record(one.path, "last_spike")
         return view
@@ -122,7 +131,14 @@ class GraphicsCommands:
         return _named(_checked(self), Form, name, {"title": title} if title else {}, new=True)
 
     def dialog(
-        self, name: str, *, form: str | None = None, label: str = "", value: float | str = 0.0, unit: str = "", command: str = ""
+        self,
+        name: str,
+        *,
+        form: str | None = None,
+        label: str = "",
+        value: float | str = 0.0,
+        unit: str = "",
+        command: str = "",
     ) -> Any:
         """Make a value that can be changed.
 

@@ -4,7 +4,8 @@
 known one; `Limits` bounds what a script may do.
 """
 
-from pluri.neurons.language.interpreter import Interpreter, Limits
+from pluri.neurons.language.interpreter import Interpreter
+from pluri.neurons.language.limits import Limits
 from pluri.neurons.language.places import Place, ScriptError
 
 __all__ = ["Interpreter", "Limits", "Place", "ScriptError"]

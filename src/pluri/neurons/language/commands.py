@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from pluri.neurons.language.given import Given
 from pluri.neurons.language.nodes import Command, Word
 from pluri.neurons.language.places import ScriptError, nearest, shown
 
 if TYPE_CHECKING:
-    from pluri.neurons.language.interpreter import Interpreter
     from pluri.neurons.tree.element import Element
 
 MANY = 1000
@@ -45,7 +45,9 @@ class CommandForm(NamedTuple):
         seen: set[str] = set()
         for name, _, place in command.options:
             if self.options is not None and name not in self.options:
-                told = f"its options are {', '.join('-' + one for one in self.options)}" if self.options else "it has none"
+                told = (
+                    f"its options are {', '.join('-' + one for one in self.options)}" if self.options else "it has none"
+                )
                 suggestion = nearest(name, self.options)
                 raise ScriptError(
                     f"{command.name} has no option {shown('-' + name)}: {told}",
@@ -84,78 +86,6 @@ def element_classes() -> dict[str, type[Element]]:
     return REGISTER
 
 
-class Given:
-    """A command that is being run: its arguments as values.
-
-    Parameters
-    ----------
-    interpreter : Interpreter
-    command : Command
-    """
-
-    def __init__(self, interpreter: Interpreter, command: Command) -> None:
-        self.interpreter, self.command = interpreter, command
-        self.simulation = interpreter.simulation
-        self._options = {name: word for name, word, _ in command.options}
-
-    def __len__(self) -> int:
-        return len(self.command.arguments)
-
-    def text(self, place: int) -> str:
-        """An argument as text."""
-        return self.interpreter.text(self.command.arguments[place])
-
-    def value(self, place: int) -> float | str:
-        """An argument as it is."""
-        return self.interpreter.word(self.command.arguments[place])
-
-    def number(self, place: int) -> float:
-        """An argument that must be a number."""
-        return self._number(self.command.arguments[place], self.command.name)
-
-    def whole(self, place: int) -> int:
-        """An argument that must be a whole number, 0 or more."""
-        return self._whole(self.command.arguments[place], self.command.name)
-
-    def has(self, option: str) -> bool:
-        """Whether an option was given."""
-        return option in self._options
-
-    def option(self, name: str, default: Any = None) -> Any:
-        """The value of an option, or a default."""
-        return self.interpreter.word(self._options[name]) if name in self._options else default
-
-    def option_text(self, name: str, default: str = "") -> str:
-        """The value of an option as text."""
-        return self.interpreter.text(self._options[name]) if name in self._options else default
-
-    def option_number(self, name: str, default: float) -> float:
-        """The value of an option that must be a number."""
-        return self._number(self._options[name], f"-{name}") if name in self._options else default
-
-    def option_whole(self, name: str) -> int:
-        """The value of an option that must be a whole number."""
-        return self._whole(self._options[name], f"-{name}")
-
-    def options(self) -> dict[str, float | str]:
-        """All options."""
-        return {name: self.interpreter.word(word) for name, word in self._options.items()}
-
-    def _number(self, word: Word, what: str) -> float:
-        value = self.interpreter.word(word)
-        if isinstance(value, str):
-            known = value in self.interpreter.visible()
-            hint = f": write {{{value}}} for the value of the variable" if known else ""
-            raise ScriptError(f"{what} must have a number, got {shown(value)}{hint}", word.place, value)
-        return value
-
-    def _whole(self, word: Word, what: str) -> int:
-        value = self._number(word, what)
-        if value != int(value) or value < 0:
-            raise ScriptError(f"{what} must have a whole number of at least 0, got {value:g}", word.place)
-        return int(value)
-
-
 def _create(given: Given) -> None:
     given.interpreter.count_elements(1)
     given.simulation.create(given.text(0), given.text(1), **given.options())
@@ -173,6 +103,11 @@ def _copy(given: Given) -> None:
     subtree = len(given.simulation.find(f"{source.rstrip('/')}/**")) + 1
     given.interpreter.count_elements(subtree * max(1 if n is None else n, 1))
     given.simulation.copy(source, given.text(1), n=n)
+
+
+def _call(given: Given) -> None:
+    arguments = [given.value(place) for place in range(1, len(given))]
+    given.interpreter.call(given.text(0), arguments, given.command.arguments[0].place)
 
 
 def _step(given: Given) -> None:
@@ -205,7 +140,9 @@ def _echo(given: Given) -> None:
 
 
 def _widget(given: Given) -> None:
-    getattr(given.simulation, given.command.name)(*(given.text(place) for place in range(len(given))), **given.options())
+    getattr(given.simulation, given.command.name)(
+        *(given.text(place) for place in range(len(given))), **given.options()
+    )
 
 
 def _help(given: Given) -> None:
@@ -222,7 +159,9 @@ def _help(given: Given) -> None:
 
 _WIDGET_OPTIONS = ("form", "label", "value", "command", "unit")
 COMMANDS = {
-    "create": CommandForm("create CLASS PATH [-FIELD VALUE ...]", "create(class_name, path, **fields)", 2, 2, _create, None),
+    "create": CommandForm(
+        "create CLASS PATH [-FIELD VALUE ...]", "create(class_name, path, **fields)", 2, 2, _create, None
+    ),
     "link": CommandForm(
         "link SRC to DST", "link(source, destination)", 2, 2,
         lambda given: given.simulation.link(given.text(0), given.text(1)), joined=True,
@@ -282,15 +221,15 @@ COMMANDS = {
     "method": CommandForm(
         "method NAME", "Simulation(method=name)", 1, 1, lambda given: given.interpreter.set_method(given.text(0))
     ),
-    "seed": CommandForm("seed NUMBER", "Simulation(random_state=number)", 1, 1, lambda given: given.interpreter.seed(given.whole(0))),
+    "seed": CommandForm(
+        "seed NUMBER", "Simulation(random_state=number)", 1, 1,
+        lambda given: given.interpreter.seed(given.whole(0)),
+    ),
     "reset": CommandForm("reset", "reset()", 0, 0, lambda given: given.simulation.reset()),
     "step": CommandForm("step N or step -time MS", "step(n_steps) or run(duration)", 0, 1, _step, ("time",)),
     "check": CommandForm("check", "check()", 0, 0, _check),
     "include": CommandForm("include FILE", "run_script(file)", 1, 1, lambda given: None),
-    "call": CommandForm(
-        "call FUNCTION [ARGUMENT ...]", "a Python function", 1, MANY,
-        lambda given: given.interpreter.call(given.text(0), [given.value(place) for place in range(1, len(given))], given.command.arguments[0].place),
-    ),
+    "call": CommandForm("call FUNCTION [ARGUMENT ...]", "a Python function", 1, MANY, _call),
     "save": CommandForm("save FILE.npz", "save(path)", 1, 1, lambda given: given.interpreter.save(given.text(0))),
     "restore": CommandForm(
         "restore FILE.npz", "Simulation.restore(path)", 1, 1, lambda given: given.interpreter.restore(given.text(0))

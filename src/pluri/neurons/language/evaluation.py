@@ -6,8 +6,8 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 
-from pluri.neurons.language.expressions import as_number
 from pluri.neurons.language.functions import CONSTANTS, FUNCTIONS, Surroundings
+from pluri.neurons.language.lexer import as_number
 from pluri.neurons.language.nodes import Call, Chain, Constant, Expression, Name, Unary, Word
 from pluri.neurons.language.places import Place, ScriptError, nearest, shown
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import isfinite
 
 from pluri.neurons.language.functions import FUNCTIONS
-from pluri.neurons.language.lexer import BLANKS, SIGNED, Cursor, Token
+from pluri.neurons.language.lexer import BLANKS, Cursor, Token
 from pluri.neurons.language.nodes import Call, Chain, Constant, Expression, Name, Unary, Word
 from pluri.neurons.language.places import ScriptError, nearest, shown
 
@@ -230,16 +230,3 @@ def _braced(cursor: Cursor, depth: int) -> Expression:
         raise ScriptError(f"'}}' must come here, got {got}", cursor.place(), cursor.rest_of_word())
     cursor.position += 1
     return found
-
-
-def as_number(text: str) -> float | None:
-    """The number that a bare word is, if it is one.
-
-    Examples
-    --------
-    >>> from pluri.neurons.language.expressions import as_number
-    >>> as_number("-2.5e3"), as_number("soma"), as_number("nan")
-    (-2500.0, None, None)
-    """
-    number = float(text) if len(text) <= 400 and SIGNED.fullmatch(text) else None
-    return number if number is not None and isfinite(number) else None

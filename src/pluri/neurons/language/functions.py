@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pluri.neurons.language.lexer import as_number
+
 if TYPE_CHECKING:
     from numpy.random import Generator
 
@@ -38,9 +40,10 @@ def get_field(around: Surroundings, path: str, field: str) -> float | str:
 
 
 def plain_value(value: Any, what: str) -> float | str:
-    """A number or a text; anything else is refused."""
+    """A number or a text; a text that reads as a number is that number, anything else is refused."""
     if isinstance(value, str):
-        return value
+        number = as_number(value)
+        return value if number is None else number
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pluri.neurons.language.commands import COMMANDS, Given
+from pluri.neurons.language.commands import COMMANDS
 from pluri.neurons.language.evaluation import Evaluator, Value
 from pluri.neurons.language.functions import Surroundings
+from pluri.neurons.language.given import Given
+from pluri.neurons.language.limits import Limits
 from pluri.neurons.language.nodes import (
     Assignment,
     Command,
@@ -27,34 +28,13 @@ from pluri.neurons.language.nodes import (
     While,
     Word,
 )
-from pluri.neurons.language.parser import parse_text, read_source
+from pluri.neurons.language.parser import parse_text
 from pluri.neurons.language.places import Place, ScriptError, nearest, shown
+from pluri.neurons.language.sources import read_source
 from pluri.neurons.tree.errors import SimulationError
 
 if TYPE_CHECKING:
     from pluri.neurons.simulation import Simulation
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a script may do at most.
-
-    Attributes
-    ----------
-    statements : int
-        Lines that run, and turns of loops, in one script or one line at the prompt.
-    calls : int
-        Functions that call each other.
-    elements : int
-        Elements that are created.
-    steps : int or None
-        Time steps; None for as many as the script asks for.
-    """
-
-    statements: int = 1_000_000
-    calls: int = 40
-    elements: int = 1_000_000
-    steps: int | None = None
 
 
 class Leave(Exception):
@@ -174,7 +154,8 @@ class Interpreter:
         self._n_statements += 1
         if self._n_statements > self.limits.statements:
             raise ScriptError(
-                f"a script must end after {self.limits.statements} lines and turns of loops, and this one goes on", place
+                f"a script must end after {self.limits.statements} lines and turns of loops, and this one goes on",
+                place,
             )
 
     def _command(self, command: Command) -> None:

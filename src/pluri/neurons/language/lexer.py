@@ -1,13 +1,14 @@
 """Words and tokens of one line of a script.
 
 Lines are read in two ways. Arguments of commands are words between blanks (``/net/a/*`` is a path). Expressions are
-numbers, names and operators (``a/b*2`` is arithmetic); they stand after ``=``, ``if``, ``while``, in ``for``, and between
-braces inside a word.
+numbers, names and operators (``a/b*2`` is arithmetic); they stand after ``=``, ``if`` and ``while``, in ``for``, and
+between braces inside a word.
 """
 
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import NamedTuple
 
 from pluri.neurons.language.places import Place, ScriptError, shown
@@ -120,7 +121,7 @@ class Cursor:
                 escaped = self.text[self.position]
                 if escaped not in ESCAPES:
                     raise ScriptError(
-                        f"a text may have \\n, \\t, \\\" and \\\\, got {shown(character + escaped)}",
+                        f'a text may have \\n, \\t, \\" and \\\\, got {shown(character + escaped)}',
                         self.place(self.position - 1),
                         character + escaped,
                     )
@@ -145,3 +146,16 @@ def _end_of_code(text: str) -> int:
             return position
         position += 1
     return len(text)
+
+
+def as_number(text: str) -> float | None:
+    """The number that a bare word is, if it is one.
+
+    Examples
+    --------
+    >>> from pluri.neurons.language.lexer import as_number
+    >>> as_number("-2.5e3"), as_number("soma"), as_number("nan")
+    (-2500.0, None, None)
+    """
+    number = float(text) if len(text) <= 400 and SIGNED.fullmatch(text) else None
+    return number if number is not None and isfinite(number) else None

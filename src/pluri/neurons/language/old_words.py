@@ -36,7 +36,9 @@ OLD_WORDS = {
     "{": "blocks begin after their first line and end with end",
     "}": "blocks end with end",
     "/*": "comments begin with two slashes, and go to the end of the line",
-    **dict.fromkeys(("xform", "xdialog", "xtoggle", "xbutton", "xgraph", "xlabel", "xcell", "xview", "xshow"), _WIDGETS),
+    **dict.fromkeys(
+        ("xform", "xdialog", "xtoggle", "xbutton", "xgraph", "xlabel", "xcell", "xview", "xshow"), _WIDGETS
+    ),
     **dict.fromkeys(("xstartup", "xhide", "xshape", "xdraw", "xpix", "xtext", "xupdate"), _WIDGETS),
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from pluri.neurons.language.commands import COMMANDS, CommandForm
+from pluri.neurons.language.commands import COMMANDS
 from pluri.neurons.language.expressions import RESERVED, parse_expression, parse_word
 from pluri.neurons.language.functions import CONSTANTS, FUNCTIONS
 from pluri.neurons.language.lexer import NAME, OPTION, Cursor
@@ -29,28 +29,15 @@ from pluri.neurons.language.nodes import (
 )
 from pluri.neurons.language.old_words import advice_for
 from pluri.neurons.language.places import Place, ScriptError, nearest, shown
+from pluri.neurons.language.sources import read_source
 
 DEEPEST_BLOCK, DEEPEST_INCLUDE, MOST_FILES = 20, 20, 200
-LARGEST_FILE = 10_000_000
 BLOCKS = ("if", "for", "while", "function", "else", "end")
 ASSIGNMENT = re.compile(r"[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*=(?!=)")
 
 
 class UnclosedBlock(ScriptError):
     """More lines are needed: at a prompt they are asked for."""
-
-
-def read_source(path: Path, place: Place | None = None) -> str:
-    """The text of a script file; what is wrong with the file is told where it was asked for."""
-    try:
-        if path.is_file() and path.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"a script must have at most {LARGEST_FILE} bytes, got {path.name} with more")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        sentence = f"a script must be text in UTF-8, got {path.name}"
-    except (OSError, ValueError) as error:
-        sentence = f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
-    raise ScriptError(sentence, place or Place(path.name, 1, 1), path.name) from None
 
 
 class Parser:
@@ -276,7 +263,9 @@ def _refuse_command(name: str, place: Place, parser: Parser) -> NoReturn:
     advice = advice_for(name)
     if advice is not None:
         raise ScriptError(
-            f"{shown(name)} is of GENESIS 2, whose scripts are written otherwise: {advice}; nothing was run", place, name
+            f"{shown(name)} is of GENESIS 2, whose scripts are written otherwise: {advice}; nothing was run",
+            place,
+            name,
         )
     functions = parser.program.functions
     if name in functions or name in parser.known:
@@ -298,7 +287,9 @@ def _expect_end(cursor: Cursor, what: str) -> None:
         raise ScriptError(f"nothing must come after the expression of {what}, got {shown(word)}", cursor.place(), word)
 
 
-def parse_text(text: str, name: str = "<text>", *, folder: Path | None = None, functions: Container[str] = ()) -> Program:
+def parse_text(
+    text: str, name: str = "<text>", *, folder: Path | None = None, functions: Container[str] = ()
+) -> Program:
     r"""Parse a script.
 
     Examples
@@ -309,6 +300,3 @@ def parse_text(text: str, name: str = "<text>", *, folder: Path | None = None, f
     ['Assignment', 'Command']
     """
     return Parser(functions).parse(text, name, folder or Path())
-
-
-__all__ = ["CommandForm", "Parser", "parse_text", "read_source"]

@@ -122,7 +122,8 @@ def _body(title: str, *, live: bool) -> str:
     scrub = (
         ""
         if live
-        else '<label id="scrubline"><input type="range" id="scrub" aria-label="Time in ms" min="0" max="1" value="0"></label>'
+        else '<label id="scrubline"><input type="range" id="scrub" aria-label="Time in ms" min="0" max="1" '
+        'value="0"></label>'
     )
     hint = (
         "Closing this page stops nothing: the simulation goes on until it is paused here, or ended with Ctrl-C."
