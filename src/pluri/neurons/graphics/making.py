@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pluri.neurons.graphics.elements import OUTPUT, Button, CellView, Dialog, Form, Graph, NetworkView, Toggle
@@ -39,10 +40,11 @@ class GraphicsCommands:
         if not found:
             simulation.get(path, field)  # says what is missing
             raise SimulationError(f"no element matches {path} and has a field {field}")
+        for one in found:
+            simulation.record(one.path, field)
         graph = _named(simulation, Graph, name or field, {"title": title} if title else {})
         for one in found:
             graph.add(one.path, field)
-            simulation.record(one.path, field)
         return graph
 
     def cell_view(
@@ -81,8 +83,9 @@ class GraphicsCommands:
             raise SimulationError(f"no compartment with a field {field} is at {path} or below it")
         if not low < high:
             raise SimulationError(f"low must be below high, got {low:g} and {high:g}")
+        path = _absolute(simulation, path)
         settings = {"cell": path, "shows": field, "low": low, "high": high} | ({"title": title} if title else {})
-        view = _named(simulation, CellView, name or f"cell_{path.strip('/').split('/')[-1]}", settings)
+        view = _named(simulation, CellView, name or "cell_" + re.sub(r"[^A-Za-z0-9_]", "_", path.strip("/")), settings)
         for one in found:
             simulation.record(one.path, field)
         return view
@@ -104,15 +107,14 @@ class GraphicsCommands:
         simulation = _checked(self)
         from pluri.neurons.graphics.layout import sources_of
 
-        found = sources_of(simulation, pattern)
-        if not found:
+        if not sources_of(simulation, pattern):
             raise SimulationError(f"no source of spikes matches {pattern}: an axon, for example")
-        view = _named(
-            simulation, NetworkView, name or "network", {"units": pattern} | ({"title": title} if title else {})
+        return _named(
+            simulation,
+            NetworkView,
+            name or "network",
+            {"units": _absolute(simulation, pattern)} | ({"title": title} if title else {}),
         )
-        for one in found:
-            simulation.record(one.path, "last_spike")
-        return view
 
     def form(self, name: str, *, title: str = "") -> Any:
         """Make a control panel; dialogs, toggles and buttons that follow are put into it.
@@ -179,6 +181,10 @@ def _checked(simulation: Any) -> Simulation:
     if not simulation.find(OUTPUT):
         simulation.create("group", OUTPUT)
     return simulation  # type: ignore[no-any-return]
+
+
+def _absolute(simulation: Simulation, path: str) -> str:
+    return path if path.startswith("/") else f"{simulation.current.rstrip('/')}/{path}"
 
 
 def _path(name: str) -> str:

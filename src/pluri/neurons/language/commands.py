@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from pluri.neurons.language.evaluation import as_text
 from pluri.neurons.language.given import Given
 from pluri.neurons.language.nodes import Command, Word
 from pluri.neurons.language.places import ScriptError, nearest, shown
@@ -88,7 +89,21 @@ def element_classes() -> dict[str, type[Element]]:
 
 def _create(given: Given) -> None:
     given.interpreter.count_elements(1)
-    given.simulation.create(given.text(0), given.text(1), **given.options())
+    kind = element_classes().get(given.text(0))
+    fields = {name: _fitting(kind, name, value) for name, value in given.options().items()}
+    given.simulation.create(given.text(0), given.text(1), **fields)
+
+
+def _set(given: Given) -> None:
+    path, name = given.text(0), given.text(1)
+    found = given.simulation.find(path)
+    given.simulation.set(path, name, _fitting(type(found[0]) if found else None, name, given.value(2)))
+
+
+def _fitting(kind: type[Element] | None, name: str, value: float | str) -> float | str:
+    """A number as text if the field is one, as titles are."""
+    declared = kind.declared().get(name) if kind is not None else None
+    return as_text(value) if declared is not None and isinstance(declared.default, str) else value
 
 
 def _connect(given: Given) -> None:
@@ -171,8 +186,7 @@ COMMANDS = {
         2, 2, _connect, ("delay", "weight", "exact_delay"), joined=True,
     ),
     "set": CommandForm(
-        "set PATH FIELD VALUE", "set(path, field, value)", 3, 3,
-        lambda given: given.simulation.set(given.text(0), given.text(1), given.value(2)),
+        "set PATH FIELD VALUE", "set(path, field, value)", 3, 3, _set
     ),
     "copy": CommandForm("copy A to B [-n N]", "copy(source, destination, n=None)", 2, 2, _copy, ("n",), joined=True),
     "move": CommandForm(

@@ -6,7 +6,7 @@ import math
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,6 +35,10 @@ from pluri.neurons.tree.errors import SimulationError
 
 if TYPE_CHECKING:
     from pluri.neurons.simulation import Simulation
+
+
+#: Time steps of one command: more are a mistake.
+MOST_STEPS = 10**12
 
 
 class Leave(Exception):
@@ -85,7 +89,7 @@ class Interpreter:
         self._scopes: list[dict[str, Value]] = []
         self._n_statements = self._n_elements = self._n_steps = 0
         self.has_left = False  # whether the last script ended with quit
-        self.rng = np.random.default_rng(_seed_of(simulation))
+        self.rng = np.random.default_rng(simulation.seed)
         self._evaluator = Evaluator(Surroundings(simulation, self.rng))
 
     # Running ----------------------------------------------------------------------------------------------------
@@ -244,12 +248,17 @@ class Interpreter:
 
     def run(self, duration: float) -> None:
         """Go on by a time in ms."""
-        self.count_steps(duration / self.simulation.dt)
-        self.simulation.run(duration)
+        self.step(self.steps_of(duration))
 
-    def count_steps(self, n_steps: float) -> None:
+    def steps_of(self, duration: float) -> int:
+        """A time in whole steps, rounded as `Simulation.run` does."""
+        if not 0 <= duration < MOST_STEPS * self.simulation.dt:
+            raise SimulationError(f"-time must be at least 0 and below {MOST_STEPS:g} steps, got {duration:g}")
+        return math.floor(duration / self.simulation.dt + 0.5)
+
+    def count_steps(self, n_steps: int) -> None:
         """Refuse more time steps than are allowed, if any limit is set."""
-        self._n_steps += int(min(max(n_steps, 0), 1e15))
+        self._n_steps += n_steps
         if self.limits.steps is not None and self._n_steps > self.limits.steps:
             raise SimulationError(f"a script must take at most {self.limits.steps} time steps")
 
@@ -258,9 +267,9 @@ class Interpreter:
         self.simulation.method = name
 
     def seed(self, number: int) -> None:
-        """Begin random numbers anew, those of ``rand`` and those of elements."""
-        self.simulation.random_state = number
-        self.rng = np.random.default_rng(number)
+        """Begin random numbers anew, those of ``rand`` and, from the next reset on, those of elements."""
+        self.simulation.seed = type(self.simulation)(random_state=number).seed
+        self.rng = np.random.default_rng(self.simulation.seed)
         self._evaluator = Evaluator(Surroundings(self.simulation, self.rng))
 
     def save(self, path: str) -> None:
@@ -282,8 +291,3 @@ class Interpreter:
 def _check_npz(path: str) -> None:
     if not path.endswith(".npz"):
         raise SimulationError(f"a saved simulation must be a file of type .npz, got {shown(path)}")
-
-
-def _seed_of(simulation: Any) -> Any:
-    seed = getattr(simulation, "random_state", None)
-    return seed if isinstance(seed, int | np.integer) else None

@@ -47,12 +47,6 @@ class LiveInterpreter(Interpreter):
         self.count_steps(n_steps)
         self.session.go_on(n_steps)
 
-    def run(self, duration: float) -> None:
-        """Go on by a time in ms."""
-        n_steps = self.simulation.steps_of(duration)
-        self.count_steps(n_steps)
-        self.session.go_on(n_steps)
-
 
 class LiveSession:
     """A simulation with its page.
@@ -157,7 +151,7 @@ class LiveSession:
     def _advance(self, n_steps: int) -> None:
         simulation = self.interpreter.simulation
         begun = time.perf_counter()
-        result = simulation.run_steps(n_steps)
+        result = simulation.run(n_steps * simulation.dt)
         spent = (time.perf_counter() - begun) / n_steps
         # Compiling counts once: the first pieces are slow, and soon forgotten.
         self._seconds_per_step = spent if self._seconds_per_step == 0 else 0.7 * self._seconds_per_step + 0.3 * spent
@@ -249,8 +243,7 @@ class LiveSession:
             shape = shape_of(layout)
             if shape != shape_of(self.layout) or not self.version:
                 self.layout, self.version = layout, self.version + 1
-                self._film = Film(layout)
-                self._film.end = float(simulation.time)
+                self._film = Film.of(simulation, layout)
                 self.epoch += 1
             elif simulation.time < self._time - 1e-9:
                 self._new_epoch()
