@@ -28,7 +28,7 @@ def combined(parts):
         binary.map("".join),
         parts.map(lambda one: f"({one})"),
         parts.map(lambda one: f"-({one})"),
-        parts.map(lambda one: f"not ({one})"),
+        parts.map(lambda one: f"(not ({one}))"),
         st.tuples(ATOMS, st.sampled_from(["^2", "^-1", "^0.5"])).map("".join),
     )
 

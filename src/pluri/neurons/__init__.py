@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.neurons.result import SimulationResult
     from pluri.neurons.simulation import Simulation
     from pluri.neurons.tree.element import Element, Slot, register_element
     from pluri.neurons.tree.errors import SimulationError, SimulationWarning
@@ -17,6 +18,7 @@ __all__ = [
     "Field",
     "Simulation",
     "SimulationError",
+    "SimulationResult",
     "SimulationWarning",
     "Slot",
     "field",
@@ -26,6 +28,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "result": ["SimulationResult"],
         "simulation": ["Simulation"],
         "tree.element": ["Element", "Slot", "register_element"],
         "tree.errors": ["SimulationError", "SimulationWarning"],

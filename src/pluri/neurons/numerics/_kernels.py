@@ -1,0 +1,350 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Compiled loops over one step after another; the order of the phases is that of `advance`."""
+
+import math
+
+from pluri.engine.compiled import compiled
+from pluri.neurons.numerics._spike_kernels import detect_spikes, emit_spikes, receive_spikes
+from pluri.neurons.numerics._unit_kernels import move_units, past_value
+from pluri.neurons.numerics.records import (
+    BACKWARD_EULER,
+    EULER,
+    EXP_EULER,
+    LOWEST,
+    N_FLIGHTS,
+    N_SPIKES,
+    NODES_PER_MV,
+    STATUS,
+    STEP,
+    WHERE,
+)
+
+#: Below this a decaying conductance is nothing; still smaller numbers would slow the processor down.
+TINY = 1e-60
+
+
+@compiled(inner=True, allocates=False)
+def power(x, n):
+    """The n-th power, n from 0 to 8."""
+    square = x * x
+    if n == 1:
+        return x
+    if n == 3:
+        return square * x
+    if n == 4:
+        return square * square
+    result = 1.0
+    for _ in range(n):
+        result *= x
+    return result
+
+
+@compiled(inner=True, allocates=False)
+def rate(k, v):
+    """(A + B v)/(C + exp((v + D)/F)), or its limit."""
+    argument = (v + k[3]) / k[4]
+    if k[2] == -1.0 and abs(argument) < 1e-6:
+        return k[1] * k[4] * (1.0 - argument / 2)
+    return (k[0] + k[1] * v) / (k[2] + math.exp(argument))
+
+
+@compiled(inner=True, allocates=False)
+def moved_directly(x, rates, v, dt):
+    """A gate after a step, its rates evaluated."""
+    alpha, beta = rate(rates[0], v), rate(rates[1], v)
+    settled = alpha / (alpha + beta)
+    return settled + (x - settled) * math.exp(-dt * (alpha + beta))
+
+
+@compiled(inner=True, allocates=False)
+def run_stimuli(stimuli, cells, state, step, dt):
+    """Change outputs of stimuli, and push and total of the compartments that they and clamps act on."""
+    middle = (step + 0.5) * dt
+    output, level, base = stimuli.output, stimuli.level, stimuli.base
+    times, place = stimuli.pulse_times, stimuli.pulse_output
+    for i in range(len(place)):
+        if step % int(times[i, 3]) != 0:
+            continue
+        since = middle - times[i, 0]
+        if times[i, 2] > 0.0 and since > 0.0:
+            since -= math.floor(since / times[i, 2]) * times[i, 2]
+        output[place[i]] = level[i] if 0.0 <= since < times[i, 1] else base[i]
+    time, value = stimuli.table_time, stimuli.table_value
+    for i in range(len(stimuli.table_output)):
+        first, last = stimuli.table_begin[i], stimuli.table_begin[i + 1] - 1
+        low, high = first, last + 1  # the first time after the middle, by bisection
+        while low < high:
+            k = (low + high) // 2
+            if time[k] <= middle:
+                low = k + 1
+            else:
+                high = k
+        if low == first:
+            result = 0.0
+        elif low == last + 1 or not stimuli.table_interpolates[i]:
+            result = value[low - 1]
+        else:
+            part = (middle - time[low - 1]) / (time[low] - time[low - 1])
+            result = value[low - 1] + part * (value[low] - value[low - 1])
+        output[stimuli.table_output[i]] = result
+    total, push, v = cells.total, cells.push, cells.voltage
+    for i in range(len(stimuli.current_to)):
+        push[stimuli.current_to[i]] += state[stimuli.current_from[i]]
+    for i in range(len(stimuli.clamp_compartment)):
+        c, g, command = stimuli.clamp_compartment[i], stimuli.clamp_conductance[i], state[stimuli.clamp_command[i]]
+        total[c] += g
+        push[c] += g * command
+        stimuli.clamp_current[i] = g * (command - v[c])
+
+
+@compiled(inner=True, allocates=False)
+def looked_up(x, table, node, f, k):
+    """A gate after a step, by the k-th pair of columns of its table."""
+    a = table[node, k] + f * (table[node + 1, k] - table[node, k])
+    b = table[node, k + 1] + f * (table[node + 1, k + 1] - table[node, k + 1])
+    return a + b * x
+
+
+@compiled(inner=True, allocates=False)
+def move_gates(channels, voltage, block, rates, direct):
+    """Change the gates of a block; `rates` is None where all blocks are looked up."""
+    first, second, compartment, table = channels.first, channels.second, channels.compartment, channels.table[block]
+    two = channels.powers[block, 1] > 0
+    begin, end = channels.begin[block], channels.begin[block + 1]
+    if rates is not None:
+        dt = direct[block]
+        if dt > 0.0:
+            for j in range(begin, end):
+                v = voltage[compartment[j]]
+                first[j] = moved_directly(first[j], rates[block, 0], v, dt)
+                if two:
+                    second[j] = moved_directly(second[j], rates[block, 1], v, dt)
+            return
+    for j in range(begin, end):
+        at = (voltage[compartment[j]] - LOWEST) * NODES_PER_MV
+        node = int(at)
+        first[j] = looked_up(first[j], table, node, at - node, 0)
+        if two:
+            second[j] = looked_up(second[j], table, node, at - node, 2)
+
+
+@compiled(inner=True, allocates=False)
+def open_channels(channels, cells, step):
+    """Change gates, conductances, total and push: gates from the voltages of now, for the time of a step."""
+    voltage, total, push = cells.voltage, cells.total, cells.push
+    first, second, conductance, current = channels.first, channels.second, channels.conductance, channels.current
+    compartment, largest, reversal = channels.compartment, channels.largest, channels.reversal
+    for block in range(len(channels.begin) - 1):
+        if step % channels.period[block] == 0:
+            move_gates(channels, voltage, block, channels.rates, channels.direct)
+        p, q = channels.powers[block, 0], channels.powers[block, 1]
+        for j in range(channels.begin[block], channels.begin[block + 1]):
+            c = compartment[j]
+            g = largest[j] * power(first[j], p)
+            if q > 0:
+                g *= power(second[j], q)
+            conductance[j] = g
+            current[j] = g * (reversal[j] - voltage[c])
+            total[c] += g
+            push[c] += g * reversal[j]
+
+
+@compiled(inner=True, allocates=False)
+def open_synapses(synapses, cells):
+    """Change conductances of synapses by the exact recursion of a step, and total and push."""
+    voltage, total, push = cells.voltage, cells.total, cells.push
+    conductance, rising, decaying = synapses.conductance, synapses.rising, synapses.decaying
+    compartment, scale, reversal = synapses.compartment, synapses.scale, synapses.reversal
+    for block in range(len(synapses.begin) - 1):
+        rise, decay, inflow = synapses.step[block, 0], synapses.step[block, 1], synapses.step[block, 2]
+        look_decay, look_inflow = synapses.look[block, 1], synapses.look[block, 2]
+        magnesium = synapses.magnesium[block]
+        for j in range(synapses.begin[block], synapses.begin[block + 1]):
+            r, d = rising[j], decaying[j]
+            if r == 0.0 and d == 0.0:
+                continue
+            c = compartment[j]
+            g = scale[j] * (look_decay * d + look_inflow * r)
+            d = decay * d + inflow * r
+            r = rise * r
+            rising[j] = r if abs(r) > TINY else 0.0
+            decaying[j] = d if abs(d) > TINY else 0.0
+            factor = 1.0
+            if magnesium > 0.0:
+                factor = 1.0 / (1.0 + magnesium / 3.57 * math.exp(-0.062 * voltage[c]))
+            conductance[j] = scale[j] * d * factor
+            total[c] += g * factor
+            push[c] += g * factor * reversal[j]
+
+
+@compiled(inner=True, allocates=False)
+def open_graded(graded, cells, state, past, step):
+    """Change the share s of synapses that follow a voltage, and total and push."""
+    s = graded.s
+    for j in range(len(s)):
+        v = past_value(state[graded.address[j]], past, step, graded.lag[j], graded.share[j], graded.column[j])
+        settled = 1.0 / (1.0 + math.exp(-(v - graded.half[j]) / graded.slope[j]))
+        s[j] = settled + (s[j] - settled) * graded.keep[j]
+        g, c = graded.largest[j] * s[j], graded.compartment[j]
+        cells.total[c] += g
+        cells.push[c] += g * graded.reversal[j]
+
+
+@compiled(inner=True, allocates=False)
+def add_couplings(cells):
+    """Change push by what flows from neighbours, whose voltages are those of now."""
+    v, push, parent, axial = cells.voltage, cells.push, cells.parent, cells.axial
+    for i in range(len(v)):
+        p = parent[i]
+        if p >= 0:
+            push[i] += axial[i] * v[p]
+            push[p] += axial[i] * v[i]
+    for k in range(len(cells.loop_from)):
+        i, j = cells.loop_from[k], cells.loop_to[k]
+        push[i] += cells.loop_axial[k] * v[j]
+        push[j] += cells.loop_axial[k] * v[i]
+
+
+@compiled(inner=True, allocates=False)
+def solve_trees(cells, h):
+    """Change `push` to the voltages of an implicit step of h, by elimination from the leaves to the roots and back.
+
+    (C/h + B_i) V_i - sum of a_ij V_j = C/h V_i(t) + A_i, with B and A in `total` and `push`, which are used up.
+    """
+    v, total, push, parent, axial = cells.voltage, cells.total, cells.push, cells.parent, cells.axial
+    capacitance = cells.capacitance
+    n = len(v)
+    for i in range(n):
+        per_time = capacitance[i] / h
+        total[i] += per_time
+        push[i] += per_time * v[i]
+    for i in range(n - 1, -1, -1):
+        p = parent[i]
+        if p >= 0:
+            factor = axial[i] / total[i]
+            total[p] -= factor * axial[i]
+            push[p] += factor * push[i]
+    for i in range(n):
+        p = parent[i]
+        push[i] = (push[i] + axial[i] * push[p]) / total[i] if p >= 0 else push[i] / total[i]
+
+
+@compiled(inner=True, allocates=False)
+def move_voltages(cells, method, dt, solved):
+    """Change voltages by a step of the method; if `solved`, `push` holds the implicit solution already."""
+    v, total, push, capacitance = cells.voltage, cells.total, cells.push, cells.capacitance
+    n = len(v)
+    if method == EXP_EULER:
+        add_couplings(cells)
+        for i in range(n):
+            settled = push[i] / total[i]
+            v[i] = settled + (v[i] - settled) * math.exp(-total[i] * dt / capacitance[i])
+    elif method == EULER:
+        add_couplings(cells)
+        for i in range(n):
+            v[i] += dt / capacitance[i] * (push[i] - total[i] * v[i])
+    elif method == BACKWARD_EULER:
+        if not solved:
+            solve_trees(cells, dt)
+        for i in range(n):
+            v[i] = push[i]
+    else:  # Crank and Nicolson: backward Euler to the middle of the step, and as far again
+        if not solved:
+            solve_trees(cells, dt / 2)
+        for i in range(n):
+            v[i] = 2.0 * push[i] - v[i]
+
+
+@compiled(inner=True, allocates=False)
+def out_of_range(voltage):
+    """The first compartment whose voltage is too large or not a number; -1 if all are in range."""
+    fine = True
+    for i in range(len(voltage)):
+        fine &= abs(voltage[i]) <= -LOWEST
+    if fine:
+        return -1
+    for i in range(len(voltage)):
+        if not abs(voltage[i]) <= -LOWEST:
+            return i
+    return -1
+
+
+@compiled(inner=True, allocates=False)
+def record(watch, state, step):
+    """Change the buffers of recordings, and past values."""
+    for group in range(len(watch.period)):
+        if step % watch.period[group] != 0:
+            continue
+        first, last = watch.begin[group], watch.begin[group + 1]
+        row = watch.buffer_begin[group] + watch.n_rows[group] * (last - first)
+        for j in range(first, last):
+            watch.buffer[row + j - first] = state[watch.address[j]]
+        watch.n_rows[group] += 1
+    now = step % watch.past.shape[0]
+    for j in range(len(watch.past_address)):
+        watch.past[now, j] = state[watch.past_address[j]]
+
+
+@compiled(inner=True, allocates=False)
+def before_voltages(arrays, dt):
+    """Change everything that voltages depend on: phases 0 and 1."""
+    cells, step = arrays.cells, arrays.progress[STEP]
+    total, push, conductance, drive, inject = cells.total, cells.push, cells.conductance, cells.drive, cells.inject
+    for i in range(len(total)):
+        total[i] = conductance[i]
+        push[i] = drive[i] + inject[i]
+    receive_spikes(arrays.sources, arrays.synapses, arrays.progress, dt)
+    run_stimuli(arrays.stimuli, cells, arrays.state, step, dt)
+    emit_spikes(arrays.sources, arrays.progress, dt)
+    open_channels(arrays.channels, cells, step)
+    open_synapses(arrays.synapses, cells)
+    open_graded(arrays.graded, cells, arrays.state, arrays.watch.past, step)
+    move_units(arrays.units, arrays.state, arrays.watch.past, step)
+
+
+@compiled(inner=True, allocates=False)
+def after_voltages(arrays, dt):
+    """Detect spikes, send them out, and record: phases 3, 4 and 5; whether all is well."""
+    progress = arrays.progress
+    wrong = out_of_range(arrays.cells.voltage)
+    progress[STEP] += 1
+    if wrong >= 0:
+        progress[STATUS], progress[WHERE] = 1, wrong
+        return False
+    detect_spikes(arrays.sources, arrays.cells, progress, dt)
+    record(arrays.watch, arrays.state, progress[STEP])
+    return True
+
+
+@compiled(allocates=False)
+def advance(arrays, method, dt, n_steps):
+    """Change a network by up to `n_steps` steps; it ends early where a voltage is out of range or a buffer is full."""
+    progress, n_sources = arrays.progress, len(arrays.sources.last)
+    spike_room, flight_room = len(arrays.sources.spike_time), len(arrays.sources.flight_time)
+    for _ in range(n_steps):
+        # A source sends one spike in a step at most.
+        if progress[N_SPIKES] + n_sources > spike_room or progress[N_FLIGHTS] + n_sources > flight_room:
+            return
+        before_voltages(arrays, dt)
+        move_voltages(arrays.cells, method, dt, False)
+        if not after_voltages(arrays, dt):
+            return
+
+
+@compiled(allocates=False)
+def prepare_step(arrays, dt):
+    """Change a network up to where voltages move: for couplings in cycles, which SciPy solves."""
+    before_voltages(arrays, dt)
+
+
+@compiled(allocates=False)
+def finish_step(arrays, method, dt):
+    """Change a network by the rest of a step, the voltages at its end (or middle) being in ``push``."""
+    move_voltages(arrays.cells, method, dt, True)
+    after_voltages(arrays, dt)
+
+
+@compiled(allocates=False)
+def solve_forest(cells, h):
+    """Change `push` to the solution of the implicit step, as `solve_trees` does."""
+    solve_trees(cells, h)

@@ -1,0 +1,84 @@
+"""An order of elements that depends on what they are and how they are wired, not on names or the order of creation.
+
+Sums of floating-point numbers depend on the order of their terms. So that a network gives the same bits however it was
+built, terms are added in an order found by colour refinement: each element has a colour, from its class and fields;
+then again and again a new one, from its own and those of its neighbours. Elements that still have one colour in the end
+have the same trajectories (their classes are an equitable partition), so that their order does not matter. Random
+sources, which have streams of their own, are told apart by their streams.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pluri.neurons.tree.element import Element
+from pluri.neurons.tree.messages import Connection, Link
+
+#: Rounds of refinement at most; a change at one end of a cable needs as many to be noticed at the other.
+MOST_ROUNDS = 3000
+U64 = np.uint64
+
+
+def digest(*parts: Any) -> int:
+    """A number of 64 bits from what the parts look like."""
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
+
+
+def mixed(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The finaliser of splitmix64: other bits for every change of a bit."""
+    z = (z ^ (z >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> U64(27))) * U64(0x94D049BB133111EB)
+    return z ^ (z >> U64(31))
+
+
+def canonical_ranks(
+    elements: Sequence[Element], links: Sequence[Link], connections: Sequence[Connection]
+) -> dict[int, tuple[int, int]]:
+    """For the id of each element its colour and, to tell apart those of one colour, its identity."""
+    number = {id(element): i for i, element in enumerate(elements)}
+    known: dict[Any, int] = {}
+
+    def once(*parts: Any) -> int:
+        if parts not in known:
+            known[parts] = digest(*parts)
+        return known[parts]
+
+    colour = np.array([once(*_appearance(element)) for element in elements], dtype=U64)
+    messages = [
+        (number[id(one.source)], number[id(one.destination)], once("link", one.source_slot, one.destination_slot))
+        for one in links
+    ]
+    messages += [
+        (
+            number[id(one.source)],
+            number[id(one.destination)],
+            once(one.source_slot, one.destination_slot, one.delay, one.weight, one.exact_delay),
+        )
+        for one in connections
+    ]
+    if messages:
+        columns = list(zip(*messages))
+        start, end, kind = np.array(columns[0]), np.array(columns[1]), np.array(columns[2], dtype=U64)
+        # A coupling of two compartments has no direction.
+        same = np.array([one.kind == "axial" for one in links] + [False] * len(connections))
+        n_colours = 0
+        with np.errstate(over="ignore"):
+            for _ in range(min(len(elements), MOST_ROUNDS)):
+                n_before, n_colours = n_colours, len(np.unique(colour))
+                if n_colours == n_before:
+                    break
+                told = np.zeros(len(elements), dtype=U64)
+                np.add.at(told, end, mixed(colour[start] ^ kind))
+                np.add.at(told, start, mixed((colour[end] ^ kind) + np.where(same, U64(0), U64(1))))
+                colour = mixed(colour * U64(3) + told)
+    return {id(element): (one, element.identity) for element, one in zip(elements, colour.tolist())}
+
+
+def _appearance(element: Element) -> tuple[Any, ...]:
+    values = tuple(sorted((element._values or {}).items()))
+    random = "stream" in element.declared() and element["stream"] == 0
+    return (element.class_name, values, element.identity if random else None)
