@@ -151,7 +151,7 @@ def test_fields_are_read_by_paths_with_expressions():
         sim.create("passive_compartment", f"/net/cell[{number}]", length=10.0 * number + 1)
     interpreter = Interpreter(sim)
     interpreter.run_text(
-        'i = 1\na = getfield(/net/cell[{i + 1}], length)\nb = count(/net/*)\nc = exists(/net/cell[7])\n'
+        "i = 1\na = getfield(/net/cell[{i + 1}], length)\nb = count(/net/*)\nc = exists(/net/cell[7])\n"
         'd = exists("/net")\nce /net\ne = getfield(cell[{i}], length) * 2'
     )
     found = interpreter.variables

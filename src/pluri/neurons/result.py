@@ -185,21 +185,44 @@ def result_of(simulation: Simulation, begin: int) -> SimulationResult:
         key: (np.concatenate([one[0] for one in each]), np.concatenate([one[1] for one in each]))
         for key, each in pieces.items()
     }
-    times = np.concatenate([np.zeros(0), *recording.spike_times])
-    places = np.concatenate([np.zeros(0, dtype=np.int64), *recording.spike_paths])
     # A spike lies between two steps; those of the first step of this run count, those of the last before it do not.
-    fresh = times > (begin - 1e-9) * dt if begin else np.ones(len(times), dtype=bool)
+    since = (begin - 1e-9) * dt if begin else -np.inf
+    pieces_of_spikes = _latest(list(zip(recording.spike_times, recording.spike_paths)), since)
+    times = np.concatenate([np.zeros(0), *(one[0] for one in pieces_of_spikes)])
+    places = np.concatenate([np.zeros(0, dtype=np.int64), *(one[1] for one in pieces_of_spikes)])
+    order = np.lexsort((times, places))
+    times, places = times[order], places[order]
+    bounds = np.searchsorted(places, np.arange(len(recording.paths) + 1))
     spikes = {path: np.zeros(0) for path in _source_paths(simulation)}
     for k, path in enumerate(recording.paths):
-        spikes[path] = np.sort(times[fresh & (places == k)])
+        own = times[bounds[k] : bounds[k + 1]]
+        spikes[path] = own[own > since]
     return SimulationResult(series, spikes, begin * dt, simulation.n_steps * dt, dt)
 
 
 def _rows(group: Group, begin: int) -> tuple[Array, Array]:
-    rows = np.concatenate([np.zeros((0, len(group.columns))), *group.rows])
-    steps = group.first_step + group.ticks * np.arange(len(rows))
-    late = steps > begin if begin else np.ones(len(rows), dtype=bool)
-    return steps[late], rows[late]
+    """Steps and rows after a step, taken from the end backwards: whoever watches a run asks many times a second."""
+    n_rows = group.n_rows
+    n_before = min(max((begin - group.first_step) // group.ticks + 1, 0), n_rows) if begin else 0
+    wanted, pieces = n_rows - n_before, []
+    for piece in reversed(group.rows):
+        if wanted <= 0:
+            break
+        pieces.append(piece[-wanted:])
+        wanted -= len(piece)
+    rows = np.concatenate([np.zeros((0, len(group.columns))), *reversed(pieces)])
+    return group.first_step + group.ticks * np.arange(n_before, n_rows), rows
+
+
+def _latest(pieces: list[tuple[Array, Array]], since: float) -> list[tuple[Array, Array]]:
+    """The last pieces, back to the first of them that has nothing after a time."""
+    found: list[tuple[Array, Array]] = []
+    for piece in reversed(pieces):
+        # A spike may be told a few steps late, but never in a later piece than one that has it all behind.
+        if len(piece[0]) and piece[0].max() <= since:
+            break
+        found.append(piece)
+    return found[::-1]
 
 
 def _source_paths(simulation: Simulation) -> list[str]:

@@ -93,6 +93,12 @@ def _find(script: str) -> Path:
     raise UsageError(f"SCRIPT must be a file or one of {', '.join(shipped)}, got {script!r}{hint}")
 
 
+def _title(place: Path | None) -> str:
+    from pluri.neurons.scripts import title_of
+
+    return "Neurons" if place is None else title_of(place)
+
+
 def run_script(interpreter: Interpreter, place: Path | None) -> None:
     """Run a file or what comes through a pipe; a mistake is shown with its line."""
     from pluri.neurons.language import ScriptError
@@ -136,7 +142,7 @@ def _serve(simulation: Simulation, place: Path | None, port: int, browser: bool)
     from pluri.report.neurons.server import NeuronServer
     from pluri.report.neurons.session import LiveSession
 
-    session = LiveSession(simulation, "Neurons" if place is None else place.stem.replace("_", " "), output=show)
+    session = LiveSession(simulation, _title(place), output=show)
     if place is not None:
         run_script(session.interpreter, place)
     session.start()
@@ -167,7 +173,7 @@ def _write(simulation: Simulation, place: Path | None, save_page: Path | None, r
     if save_page is not None:
         from pluri.report import neuron_report
 
-        neuron_report(simulation, save_page, title="Neurons" if place is None else place.stem.replace("_", " "))
+        neuron_report(simulation, save_page, title=_title(place))
         note(f"page written to {save_page}")
     if results is not None:
         from pluri.cli.neurons.results import write_results

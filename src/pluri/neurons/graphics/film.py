@@ -39,7 +39,7 @@ class _Strip:
     """Rows of numbers at rising times, of which the latest are kept."""
 
     def __init__(self, most: int, gap: float) -> None:
-        self.most, self.gap, self.start = most, gap, 0
+        self.most, self.gap, self.start, self.cell = most, gap, 0, -1.0
         self.times: list[float] = []
         self.rows: list[Any] = []
 
@@ -56,15 +56,13 @@ class _Strip:
             self.start += extra
 
     def _spaced(self, times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        if len(times) > 1 and self.gap > 0:
-            # The last of each interval of the grid: pieces of any length give the same film.
-            cell = np.floor(times / self.gap + 1e-6)
-            last = cell[1:] != cell[:-1]
-            keep = np.append(last, True)
-            if self.times and np.floor(self.times[-1] / self.gap + 1e-6) == cell[0]:
-                keep[: int(np.argmax(keep))] = False
-            return np.flatnonzero(keep)
-        return np.arange(len(times))
+        """The first of each interval of a grid: pieces of any length give the same film."""
+        if self.gap <= 0:
+            return np.arange(len(times))
+        cells = np.floor(times / self.gap + 1e-6)
+        keep = np.diff(cells, prepend=self.cell) > 0
+        self.cell = float(cells[-1])
+        return np.flatnonzero(keep)
 
     def after(self, number: int) -> slice:
         """Which rows come after the first so many of all that ever were."""

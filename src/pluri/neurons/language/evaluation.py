@@ -138,7 +138,7 @@ class Evaluator:
             told = ", ".join(map(as_text, arguments))
             why = str(error) if form.takes_words else f"{node.name}({told}) has no value"
             raise ScriptError(" ".join(why.split()), node.place, node.name) from None
-        return found if form.takes_words else _finite(found, node.place)
+        return found if isinstance(found, str) else _finite(found, node.place)
 
     def _chain(self, node: Chain, variables: Mapping[str, Value]) -> Value:
         if node.rest[0][0] in ("or", "and"):
@@ -178,14 +178,15 @@ def _joined(symbol: str, left: Value, right: Value, place: Place) -> str:
 
 def _calculated(symbol: str, left: float, right: float, place: Place) -> float:
     try:
-        return _finite(ARITHMETIC[symbol](left, right), place)
+        found = ARITHMETIC[symbol](left, right)
     except ZeroDivisionError:
         raise ScriptError(f"{as_text(left)} {symbol} 0 has no value", place, symbol) from None
     except (OverflowError, ValueError):
         raise ScriptError(f"{as_text(left)} {symbol} {as_text(right)} has no value", place, symbol) from None
+    return _finite(found, place)
 
 
-def _finite(value: Value, place: Place) -> Value:
-    if isinstance(value, float) and not math.isfinite(value):
+def _finite(value: float, place: Place) -> float:
+    if not math.isfinite(value):
         raise ScriptError("a number must be finite, got one that is too large", place)
-    return value
+    return float(value)

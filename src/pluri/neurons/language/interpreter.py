@@ -182,15 +182,21 @@ class Interpreter:
                 return place, f"-{name}"
             if word.literal and repr(word.literal) in sentence:
                 return word.place, word.literal
-        for word in reversed(command.arguments):
-            try:
-                text = self.text(word)
-            except ScriptError:
-                continue
-            # A missing parent is blamed on the path that needs it.
-            if text and any(text.startswith(part) for part in sentence.split() if len(part) > 1):
-                return word.place, text
+        told = {part.strip("'\",;:()") for part in sentence.split()} - {""}
+        texts = [(word.place, text) for word in reversed(command.arguments) if (text := self._tried(word))]
+        for place, text in texts:
+            if text in told or text.rpartition("/")[2] in told:
+                return place, text
+        for place, text in texts:  # a missing parent is blamed on the path that needs it
+            if any(text.startswith(part) for part in told if part.startswith("/") and part != "/"):
+                return place, text
         return command.place, command.name
+
+    def _tried(self, word: Word) -> str:
+        try:
+            return self.text(word)
+        except ScriptError:
+            return ""
 
     # What commands ask for --------------------------------------------------------------------------------------
 

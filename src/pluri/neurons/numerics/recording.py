@@ -84,6 +84,18 @@ class Recording:
                 group.rows.append(watch.buffer[begin : begin + n * width].reshape(n, width).copy())
                 watch.n_rows[k] = 0
 
+    def forget(self, most_numbers: int) -> None:
+        """Let the oldest rows and spikes go, if there are more numbers than this: for runs that have no end."""
+        if sum(group.n_rows * len(group.columns) for group in self.groups) > most_numbers:
+            for group in self.groups:
+                gone = len(group.rows) // 2 if group in self.active else len(group.rows)
+                group.first_step += group.ticks * sum(map(len, group.rows[:gone]))
+                del group.rows[:gone]
+            self.groups = [group for group in self.groups if group.rows or group in self.active]
+        if sum(map(len, self.spike_times)) > most_numbers:
+            half = len(self.spike_times) // 2
+            del self.spike_times[:half], self.spike_paths[:half]
+
     def add_spikes(self, sources: Iterable[Any], times: Any, names: dict[int, Element]) -> None:
         """Keep spikes."""
         found = []

@@ -20,6 +20,20 @@ def shipped_scripts() -> dict[str, Path]:
 
 
 def first_comment(path: Path) -> str:
-    """What a script says of itself in its first line."""
-    with open(path, encoding="utf-8") as file:
-        return file.readline().removeprefix("//").strip()
+    """What a script says of itself in its first line, if that is a comment."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        line = file.readline(1000)
+    return line.removeprefix("//").strip() if line.startswith("//") else ""
+
+
+def title_of(path: Path) -> str:
+    """A heading for a script: the beginning of its first comment, or the name of the file.
+
+    Examples
+    --------
+    >>> from pluri.neurons.scripts import shipped_scripts, title_of
+    >>> title_of(shipped_scripts()["half_centre"])
+    'Half-centre oscillator'
+    """
+    told = first_comment(path).partition(":")[0]
+    return told if 0 < len(told) <= 80 and told != "genesis" else path.stem.replace("_", " ")

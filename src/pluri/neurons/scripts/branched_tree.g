@@ -1,4 +1,4 @@
-// Branched dendrite whose diameters match by the 3/2 rule, beside the cylinder that it is equivalent to
+// Branched dendrite: diameters match by the 3/2 rule, and it acts as the cylinder that is drawn beside it
 method crank_nicolson
 setclock 0 0.05
 

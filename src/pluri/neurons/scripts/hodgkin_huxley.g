@@ -1,4 +1,4 @@
-// Hodgkin-Huxley patch with a control panel: how the current sets the rate, and what blocking a channel does
+// Hodgkin-Huxley patch: how the current sets the rate, and what blocking a channel does
 method crank_nicolson
 setclock 0 0.025
 

@@ -1,4 +1,4 @@
-// Sketch of the inferior olive: cells that rebound after inhibition, joined by gap junctions, fall into step
+// Inferior olive, a sketch: cells that rebound after inhibition are joined by gap junctions
 method crank_nicolson
 setclock 0 0.025
 seed 1

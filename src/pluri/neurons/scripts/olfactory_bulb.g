@@ -1,4 +1,4 @@
-// Sketch of an olfactory bulb: mitral cells drive granule cells, which inhibit them and their neighbours
+// Olfactory bulb, a sketch: mitral cells drive granule cells, which inhibit them and their neighbours
 setclock 0 0.05
 seed 1
 

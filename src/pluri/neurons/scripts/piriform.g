@@ -1,4 +1,4 @@
-// Network of the size of the piriform model of 1988: 400 pyramidal cells, 100 inhibitory ones, 500 fibres
+// Piriform-sized network: 400 pyramidal cells, 100 inhibitory ones and 500 fibres, as the model of 1988 had
 setclock 0 0.05
 seed 1
 

@@ -103,7 +103,8 @@
     for (const network of layout.networks) drawings.push({kind: "raster", ...card(network.title, "raster"), network});
     for (const cell of layout.cells) drawings.push({kind: "cell", ...card(cell.title, "cell"), cell});
     $("nothing").hidden = drawings.length > 0;
-    cards.classList.toggle("single", drawings.length === 1);
+    const others = cards.querySelectorAll(".card:not(.graph)");
+    if (others.length === 1) others[0].classList.add("wide");
     empty();
     panel();
   };
@@ -124,6 +125,7 @@
         neuronPlots.graph(one.canvas, film, one.graph.unit, seen);
         one.rates.forEach((place, trace) => {
           if (!place) return;
+          place.hidden = film.spikes[trace].length === 0;
           const rate = rateOf(film.spikes[trace], now);
           place.textContent = `${rate < 10 ? rate.toFixed(1) : Math.round(rate)} Hz`;
           place.dataset.rate = rate.toFixed(3);

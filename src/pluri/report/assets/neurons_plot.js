@@ -47,13 +47,13 @@ const neuronPlots = (() => {
     context.textAlign = "right"; context.textBaseline = "middle";
     const y = (value) => bottom - (bottom - top) * (value - low) / (high - low);
     const x = (time) => left + (right - left) * (time - from) / (to - from);
-    for (const value of ticks(low, high, Math.max(2, (bottom - top) / 40))) {
+    for (const value of ticks(low, high, Math.max(3, (bottom - top) / 26))) {
       const at = Math.round(y(value)) + 0.5;
       context.beginPath(); context.moveTo(left, at); context.lineTo(right, at); context.stroke();
       context.fillText(told(value), left - 6, at);
     }
     context.textAlign = "center"; context.textBaseline = "top";
-    for (const time of ticks(from, to, Math.max(2, (right - left) / 90))) {
+    for (const time of ticks(from, to, Math.max(2, (right - left) / 75))) {
       const at = Math.round(x(time)) + 0.5;
       context.beginPath(); context.moveTo(at, bottom); context.lineTo(at, bottom + 4); context.stroke();
       if (at < right - 24) context.fillText(told(time), at, bottom + 6);
@@ -107,9 +107,11 @@ const neuronPlots = (() => {
     const area = {left: 52, right: width - 12, top: 20, bottom: height - 24};
     const start = Math.max(0, firstFrom(film.t, view.from) - 1);
     const stop = view.cursor === null ? film.t.length : firstFrom(film.t, view.until + 1e-9);
-    const seen = unit === "mV" ? [-80, 45] : [Infinity, -Infinity];
     let [low, high] = extent(film, start, film.t.length);
-    if (unit === "mV" && low > -100 && high < 60) { low = Math.min(low, seen[0]); high = Math.max(high, seen[1]); }
+    // Of voltages that spike the scale stays: traces would jump with each spike that enters or leaves the window.
+    if (unit === "mV" && film.spikes.some((times) => times.length) && low > -100 && high < 60) {
+      low = Math.min(low, -80); high = Math.max(high, 45);
+    }
     [low, high] = margin(low, high);
     const {x, y} = frame(context, width, height, view.from, view.to, low, high, unit, area);
     context.save();
@@ -140,12 +142,12 @@ const neuronPlots = (() => {
     const split = area.bottom - band;
     const start = firstFrom(film.t, view.from), stop = firstFrom(film.t, view.until + 1e-9);
     const x = (time) => area.left + (area.right - area.left) * (time - view.from) / (view.to - view.from);
-    const row = (split - 8 - area.top) / Math.max(1, n), tall = Math.max(1.2, Math.min(9, row * 0.8));
+    const row = (split - 8 - area.top) / Math.max(1, n), tall = Math.max(2, Math.min(9, row * 0.8));
     context.strokeStyle = css("--line"); context.strokeRect(area.left + 0.5, area.top + 0.5, area.right - area.left - 1, split - 8 - area.top);
     context.fillStyle = css("--c0");
     const bin = (view.to - view.from) / 100, counts = new Float64Array(100);
     for (let i = start; i < stop; i += 1) {
-      context.fillRect(x(film.t[i]) - 0.7, area.top + row * (film.u[i] + 0.5) - tall / 2, 1.5, tall);
+      context.fillRect(x(film.t[i]) - 1, area.top + row * (film.u[i] + 0.5) - tall / 2, 2, tall);
       const k = Math.floor((film.t[i] - view.from) / bin);
       if (k >= 0 && k < 100) counts[k] += 1;
     }

@@ -25,6 +25,8 @@ PIECE, LONGEST_PIECE = 0.03, 0.1
 PATIENCE = 1.0
 #: Lines of output that are kept.
 MOST_LINES = 200
+#: Recorded numbers that are kept: a simulation beside a page may run for days.
+MOST_NUMBERS = 20_000_000
 #: Commands that wait for those before them.
 MOST_WAITING = 100
 
@@ -83,7 +85,7 @@ class LiveSession:
         self._jobs: queue.Queue[_Job] = queue.Queue(MOST_WAITING)
         self._halt, self._closed, self._busy = threading.Event(), threading.Event(), False
         self._thread: threading.Thread | None = None
-        self._seconds_per_step = 0.0
+        self._seconds_per_step, self._n_pieces = 0.0, 0
         self.version = self.epoch = 0
         self.layout: dict[str, Any] = {}
         self._film = Film({"forms": [], "graphs": [], "cells": [], "networks": []})
@@ -155,6 +157,9 @@ class LiveSession:
         spent = (time.perf_counter() - begun) / n_steps
         # Compiling counts once: the first pieces are slow, and soon forgotten.
         self._seconds_per_step = spent if self._seconds_per_step == 0 else 0.7 * self._seconds_per_step + 0.3 * spent
+        self._n_pieces += 1
+        if self._n_pieces % 100 == 0:
+            simulation.recording.forget(MOST_NUMBERS)
         with self._lock:
             if result.time.size and result.time[0] < self._film.end - 1e-9:
                 self._new_epoch()
