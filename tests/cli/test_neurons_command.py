@@ -176,8 +176,9 @@ def test_the_history_is_kept_where_others_keep_theirs(monkeypatch, tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_ctrl_c_ends_a_loop_and_keeps_what_was_recorded(tmp_path):
     (tmp_path / "long.g").write_text(SMALL + "echo now\nstep -time 100000000\n")
+    arguments = [str(tmp_path / "long.g"), "--results", str(tmp_path / "r.npz")]
     process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "pluri", "neurons", str(tmp_path / "long.g"), "--results", str(tmp_path / "r.npz")],
+        [sys.executable, "-u", "-m", "pluri", "neurons", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     for line in process.stdout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import pytest
@@ -42,16 +43,14 @@ def test_values_are_those_of_python(text):
     except ZeroDivisionError:
         expected = None
     chained = sum(text.count(symbol) for symbol in (" < ", " >= ", " == ")) > 1
-    try:
-        found = value_of(text)
-    except ScriptError as error:
-        assert expected is None or chained or "no value" in str(error), (text, expected, error)
+    if expected is None or chained:
+        with contextlib.suppress(ScriptError):
+            value_of(text)
         return
+    found = value_of(text)
     if " and " in text or " or " in text:  # Python gives an operand, scripts whether it holds
         found, expected = bool(found), bool(expected)
-    if not chained and "and" not in text and "or" not in text:
-        assert expected is not None
-        assert math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-12), text
+    assert math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-12), text
 
 
 @pytest.mark.parametrize(

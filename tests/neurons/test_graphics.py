@@ -39,7 +39,7 @@ def test_a_graph_holds_what_was_recorded_and_draws_it(tmp_path):
         graph.save(tmp_path / f"v.{kind}")
     assert (tmp_path / "v.png").read_bytes().startswith(b"\x89PNG")
     assert "Voltage" in (tmp_path / "v.svg").read_text()
-    with pytest.raises(ValueError, match="must be a file of type .png"):
+    with pytest.raises(ValueError, match=r"must be a file of type \.png"):
         graph.save(tmp_path / "v.txt")
     sim.reset()
     assert len(graph.data()["/soma", "Vm"][0]) == 0
@@ -194,7 +194,7 @@ def test_a_film_in_pieces_is_the_film_of_the_whole():
     assert len(expected["networks"]["/output/network"]["t"]) == len(whole.result().spikes("/axon")) > 2
     json.dumps(expected, allow_nan=False)
     first = film.since({})
-    later = film.since({path: 100 for path in film.ends()})
+    later = film.since(dict.fromkeys(film.ends(), 100))
     assert first["graphs"]["/output/Vm"]["t"][100:] == later["graphs"]["/output/Vm"]["t"]
 
 

@@ -161,7 +161,7 @@ addmsg /cell /axon INPUT Vm
 
 def test_old_scripts_are_refused_with_advice_before_anything_runs():
     sim = Simulation()
-    with pytest.raises(ScriptError, match="line 2, column 1: 'float' is of GENESIS 2.*nothing was run"):
+    with pytest.raises(ScriptError, match=r"line 2, column 1: 'float' is of GENESIS 2.*nothing was run"):
         Interpreter(sim).run_text(GENESIS)
     assert sim.find("/*") == []
     for word, advice in {
@@ -199,10 +199,10 @@ def test_errors_in_included_files_name_those_files_and_nothing_runs(tmp_path):
     with pytest.raises(ScriptError, match="includes itself"):
         sim.run_script(tmp_path / "part.g")
     (tmp_path / "part.g").write_bytes(b"echo \xff\xfe")
-    with pytest.raises(ScriptError, match="main.g, line 2, column 9: a script must be text in UTF-8"):
+    with pytest.raises(ScriptError, match=r"main\.g, line 2, column 9: a script must be text in UTF-8"):
         sim.run_script(tmp_path / "main.g")
     (tmp_path / "main.g").write_text("include nowhere.g\n")
-    with pytest.raises(ScriptError, match="line 1, column 9: .*cannot be read"):
+    with pytest.raises(ScriptError, match=r"line 1, column 9: .*cannot be read"):
         sim.run_script(tmp_path / "main.g")
     with pytest.raises(ScriptError, match="cannot be read"):
         sim.run_script(tmp_path / "absent.g")

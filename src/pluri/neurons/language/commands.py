@@ -155,9 +155,14 @@ def _echo(given: Given) -> None:
 
 
 def _widget(given: Given) -> None:
-    getattr(given.simulation, given.command.name)(
-        *(given.text(place) for place in range(len(given))), **given.options()
-    )
+    settings: dict[str, float | str] = {}
+    for name, value in given.options().items():
+        if name in ("low", "high"):
+            settings[name] = given.option_number(name, 0.0)
+        else:
+            settings[name] = value if name == "value" else as_text(value)
+    make = getattr(given.simulation, given.command.name)
+    make(*(given.text(place) for place in range(len(given))), **settings)
 
 
 def _help(given: Given) -> None:

@@ -21,6 +21,8 @@ from pluri.neurons.language import Interpreter, Limits, ScriptError
 
 #: Seconds of the clock that a piece of a run takes if the computer keeps up, and at most.
 PIECE, LONGEST_PIECE = 0.03, 0.1
+#: Milliseconds of the simulation in one piece: more at a time could not be drawn.
+LONGEST_STRETCH = 200.0
 #: Seconds that an answer waits for its command: mistakes come back with it, long runs are seen on the page.
 PATIENCE = 1.0
 #: Lines of output that are kept.
@@ -146,7 +148,7 @@ class LiveSession:
 
     def _steps_of_a_piece(self) -> int:
         simulation, most = self.interpreter.simulation, LONGEST_PIECE
-        wanted = self.speed * PIECE / simulation.dt if self.speed > 0 else float("inf")
+        wanted = (self.speed * PIECE if self.speed > 0 else LONGEST_STRETCH) / simulation.dt
         possible = most / self._seconds_per_step if self._seconds_per_step > 0 else 10.0
         return max(1, round(min(wanted, possible)))
 
