@@ -345,8 +345,3 @@ def finish_step(arrays, method, dt):
     move_voltages(arrays.cells, method, dt, True)
     after_voltages(arrays, dt)
 
-
-@compiled(allocates=False)
-def solve_forest(cells, h):
-    """Change `push` to the solution of the implicit step, as `solve_trees` does."""
-    solve_trees(cells, h)
