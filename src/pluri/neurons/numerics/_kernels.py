@@ -179,7 +179,9 @@ def open_synapses(synapses, cells):
 
 @compiled(inner=True, allocates=False)
 def open_graded(graded, cells, state, past, step):
-    """Change the share s of synapses that follow a voltage, and total and push."""
+    """Change the share s of synapses that follow a voltage, and total and push; None where there are none."""
+    if graded is None:
+        return
     s = graded.s
     for j in range(len(s)):
         v = past_value(state[graded.address[j]], past, step, graded.lag[j], graded.share[j], graded.column[j])
@@ -343,8 +345,3 @@ def finish_step(arrays, method, dt):
     move_voltages(arrays.cells, method, dt, True)
     after_voltages(arrays, dt)
 
-
-@compiled(allocates=False)
-def solve_forest(cells, h):
-    """Change `push` to the solution of the implicit step, as `solve_trees` does."""
-    solve_trees(cells, h)

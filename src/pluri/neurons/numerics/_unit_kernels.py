@@ -45,7 +45,9 @@ def output_of(total, function):
 
 @compiled(inner=True, allocates=False)
 def move_units(units, state, past, step):
-    """Change the outputs of units: rates in the order of links, and then binary ones in a random order."""
+    """Change the outputs of units: rates in the order of links, then binary ones in a random order; or None."""
+    if units is None:
+        return
     y = units.y
     for i in range(units.n_rates):
         if step % units.period[i] == 0:

@@ -79,6 +79,8 @@ def canonical_ranks(
 
 
 def _appearance(element: Element) -> tuple[Any, ...]:
-    values = tuple(sorted((element._values or {}).items()))
+    kinds = element.declared()
+    kept = (element._values or {}).items()
+    values = tuple(sorted((name, value) for name, value in kept if name in kinds and value != kinds[name].default))
     random = "stream" in element.declared() and element["stream"] == 0
     return (element.class_name, values, element.identity if random else None)

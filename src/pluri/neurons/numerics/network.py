@@ -48,8 +48,8 @@ class Network:
         values = wires.Values(assembly)
         cells = parts.make_cells(assembly)
         channels = parts.make_channels(assembly, cells.voltage, tables=simulation.rate_tables)
-        graded = parts.make_graded(assembly, wires.graded_inputs(assembly, values))
-        units = wires.make_units(assembly, values)
+        graded = parts.make_graded(assembly, wires.graded_inputs(assembly, values)) if assembly.graded else None
+        units = wires.make_units(assembly, values) if assembly.units else None
         inputs = wires.inputs_of(assembly, values, assembly.python)
         stimuli = parts.make_stimuli(assembly, wires.currents(assembly, values), wires.commands(assembly, values))
         synapses, sources = parts.make_synapses(assembly), wires.make_sources(assembly)

@@ -200,8 +200,8 @@ class Arrays(NamedTuple):
     cells: Cells
     channels: Channels
     synapses: Synapses
-    graded: Graded
+    graded: Graded | None  # what many networks do without is not compiled for them
     stimuli: Stimuli
     sources: Sources
-    units: Units
+    units: Units | None
     watch: Watch
