@@ -73,6 +73,13 @@ def test_the_commands_about_maps_run():
     assert run_commands("guide/embedding_pages.rst") == 2
 
 
+def test_the_commands_about_neurons_run():
+    assert run_commands("guide/neuron_scripts.rst") == 3
+    with np.load("two.npz", allow_pickle=False) as file:
+        assert len(file["spike_times"]) == 8
+    assert "<title>Two neurons</title>" in Path("two.html").read_text(encoding="utf-8")
+
+
 def test_a_saved_trace_is_diagnosed_from_the_shell():
     source = (DOCS / "guide" / "chains.rst").read_text()
     run_code(source[source.index(">>> import numpy") : source.index(">>> longer")] + '>>> trace.save("schools.npz")')

@@ -122,7 +122,7 @@ def sources_of(simulation: Simulation, pattern: str) -> list[Element]:
 
 def _network(simulation: Simulation, view: NetworkView) -> dict[str, Any]:
     paths = [one.path for one in sources_of(simulation, view.units)]
-    return {"path": view.path, "title": view.title or view.name, "paths": paths, "names": short_names(paths)}
+    return {"path": view.path, "title": view.title or view.units, "paths": paths, "names": short_names(paths)}
 
 
 # Cells ----------------------------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ const neuronPlots = (() => {
     });
     context.globalAlpha = 1;
     context.fillStyle = css("--quiet"); context.textAlign = "left"; context.textBaseline = "bottom";
-    context.fillText(`${n} cells; below: spikes of a cell in a second`, 4, area.top - 3);
+    context.fillText(`${n} cell${n === 1 ? "" : "s"}; below: spikes of a cell in a second`, 4, area.top - 3);
     if (view.cursor !== null) cursor(context, x(view.cursor), {...area});
   };
 
