@@ -21,7 +21,7 @@ MOST_HISTORY = 2000
 def take_commands(simulation: Simulation, read: Callable[[str], str] = input) -> Simulation:
     """Take commands until quit or the end of input; mistakes are told, and cost nothing."""
     from pluri.neurons.language import Interpreter, ScriptError
-    from pluri.neurons.language.parser import UnclosedBlock
+    from pluri.neurons.language.places import UnclosedBlock
 
     interpreter = Interpreter(simulation, output=show)
     store = _with_readline(interpreter) if read is input else None

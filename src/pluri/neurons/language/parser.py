@@ -28,16 +28,12 @@ from pluri.neurons.language.nodes import (
     Word,
 )
 from pluri.neurons.language.old_words import advice_for
-from pluri.neurons.language.places import Place, ScriptError, nearest, shown
+from pluri.neurons.language.places import Place, ScriptError, UnclosedBlock, nearest, shown
 from pluri.neurons.language.sources import read_source
 
 DEEPEST_BLOCK, DEEPEST_INCLUDE, MOST_FILES = 20, 20, 200
 BLOCKS = ("if", "for", "while", "function", "else", "end")
 ASSIGNMENT = re.compile(r"[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*=(?!=)")
-
-
-class UnclosedBlock(ScriptError):
-    """More lines are needed: at a prompt they are asked for."""
 
 
 class Parser:

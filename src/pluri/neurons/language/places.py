@@ -53,6 +53,10 @@ class ScriptError(SimulationError):
         return type(self), (self.sentence, self.place, self.word, self.suggestion)
 
 
+class UnclosedBlock(ScriptError):
+    """More lines are needed: at a prompt they are asked for."""
+
+
 def shown(word: str, most: int = 60) -> str:
     """A word as an error tells it: quoted, and not longer than a line."""
     return repr(word if len(word) <= most else word[: most - 3] + "...")

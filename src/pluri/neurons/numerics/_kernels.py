@@ -344,4 +344,3 @@ def finish_step(arrays, method, dt):
     """Change a network by the rest of a step, the voltages at its end (or middle) being in ``push``."""
     move_voltages(arrays.cells, method, dt, True)
     after_voltages(arrays, dt)
-

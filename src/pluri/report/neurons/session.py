@@ -17,7 +17,8 @@ from pluri.neurons import Simulation
 from pluri.neurons.graphics.elements import Widget
 from pluri.neurons.graphics.film import Film
 from pluri.neurons.graphics.layout import output_layout, shape_of, widget_values, with_values
-from pluri.neurons.language import Interpreter, Limits, ScriptError
+from pluri.neurons.language import Limits, ScriptError
+from pluri.report.neurons.live_interpreter import Halted, LiveInterpreter
 
 #: Seconds of the clock that a piece of a run takes if the computer keeps up, and at most.
 PIECE, LONGEST_PIECE = 0.03, 0.1
@@ -31,25 +32,6 @@ MOST_LINES = 200
 MOST_NUMBERS = 20_000_000
 #: Commands that wait for those before them.
 MOST_WAITING = 100
-
-
-class Halted(Exception):
-    """Somebody paused what a command was running."""
-
-
-class LiveInterpreter(Interpreter):
-    """An interpreter whose steps are taken in pieces, each of which is seen."""
-
-    def __init__(
-        self, simulation: Simulation, output: Callable[[str], None], session: LiveSession, limits: Limits | None
-    ) -> None:
-        super().__init__(simulation, output=output, limits=limits)
-        self.session = session
-
-    def step(self, n_steps: int) -> None:
-        """Go on by so many time steps."""
-        self.count_steps(n_steps)
-        self.session.go_on(n_steps)
 
 
 class LiveSession:
