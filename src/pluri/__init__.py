@@ -1,7 +1,8 @@
 """Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
 
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
-``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.processes``, ``pluri.networks``;
+``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.processes``, ``pluri.networks``,
+``pluri.neurons`` (a simulator);
 what to do next: ``pluri.decisions``. An application: ``pluri.cochange``; pages about fitted models: ``pluri.report``.
 Foundations: ``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``, ``pluri.metrics``,
 ``pluri.datasets``, ``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers.
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         metrics,
         mixtures,
         networks,
+        neurons,
         optimize,
         plotting,
         priors,
@@ -55,6 +57,7 @@ __all__ = [
     "metrics",
     "mixtures",
     "networks",
+    "neurons",
     "on_interrupt",
     "optimize",
     "plotting",

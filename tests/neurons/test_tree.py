@@ -146,7 +146,10 @@ WRONG = {
     "move root": (lambda s: s.move("/", "/x"), "the root cannot be moved"),
     "delete root": (lambda s: s.delete("/"), "the root cannot be deleted"),
     "delete": (lambda s: s.delete("/net/z"), "there is no element /net/z"),
-    "pairs": (lambda s: s.connect_all(["/net/a/axon"] * 2, ["/net/b/dend/syn"] * 3), "sources must be one element or 3"),
+    "pairs": (
+        lambda s: s.connect_all(["/net/a/axon"] * 2, ["/net/b/dend/syn"] * 3),
+        "sources must be one element or 3",
+    ),
     "dt": (lambda s: Simulation(dt=0), "dt must be a positive number, got 0"),
     "method": (lambda s: Simulation(method="crank_nicholson"), "did you mean crank_nicolson"),
     "clock": (lambda s: s.set_clock(1, 0.015), "must be a whole multiple of the time step"),

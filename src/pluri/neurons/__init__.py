@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.neurons.fitting.passive_membrane import PassiveMembraneFit, membrane_rows
+    from pluri.neurons.fitting.simulator_likelihood import SimulatorLikelihood
+    from pluri.neurons.library.channels import Channel
     from pluri.neurons.result import SimulationResult
     from pluri.neurons.simulation import Simulation
     from pluri.neurons.tree.element import Element, Slot, register_element
@@ -13,21 +16,28 @@ if TYPE_CHECKING:
     from pluri.neurons.tree.structure import ElementTree
 
 __all__ = [
+    "Channel",
     "Element",
     "ElementTree",
     "Field",
+    "PassiveMembraneFit",
     "Simulation",
     "SimulationError",
     "SimulationResult",
     "SimulationWarning",
+    "SimulatorLikelihood",
     "Slot",
     "field",
+    "membrane_rows",
     "register_element",
 ]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "fitting.passive_membrane": ["PassiveMembraneFit", "membrane_rows"],
+        "fitting.simulator_likelihood": ["SimulatorLikelihood"],
+        "library.channels": ["Channel"],
         "result": ["SimulationResult"],
         "simulation": ["Simulation"],
         "tree.element": ["Element", "Slot", "register_element"],

@@ -239,8 +239,10 @@ def move_voltages(cells, method, dt, solved):
     if method == EXP_EULER:
         add_couplings(cells)
         for i in range(n):
-            settled = push[i] / total[i]
-            v[i] = settled + (v[i] - settled) * math.exp(-total[i] * dt / capacitance[i])
+            x = total[i] * dt / capacitance[i]
+            # V goes to A/B by 1 - exp(-x); written so that nothing is lost where B is next to nothing.
+            share = (1.0 - math.exp(-x)) / x if x > 1e-5 else 1.0 - x / 2
+            v[i] += dt / capacitance[i] * (push[i] - total[i] * v[i]) * share
     elif method == EULER:
         add_couplings(cells)
         for i in range(n):
@@ -319,28 +321,22 @@ def after_voltages(arrays, dt):
 
 
 @compiled(allocates=False)
-def advance(arrays, method, dt, n_steps):
-    """Change a network by up to `n_steps` steps; it ends early where a voltage is out of range or a buffer is full."""
+def advance(arrays, method, dt, n_steps, part):
+    """Change a network by up to `n_steps` steps; it ends early where a voltage is out of range or a buffer is full.
+
+    With `part` 1 it does what comes before voltages move, and with 2 the rest of that step, the implicit solution being
+    in ``push``: for couplings in cycles, which SciPy solves. With 0 it does all.
+    """
     progress, n_sources = arrays.progress, len(arrays.sources.last)
     spike_room, flight_room = len(arrays.sources.spike_time), len(arrays.sources.flight_time)
     for _ in range(n_steps):
-        # A source sends one spike in a step at most.
-        if progress[N_SPIKES] + n_sources > spike_room or progress[N_FLIGHTS] + n_sources > flight_room:
+        if part != 2:
+            # A source sends one spike in a step at most.
+            if progress[N_SPIKES] + n_sources > spike_room or progress[N_FLIGHTS] + n_sources > flight_room:
+                return
+            before_voltages(arrays, dt)
+        if part == 1:
             return
-        before_voltages(arrays, dt)
-        move_voltages(arrays.cells, method, dt, False)
+        move_voltages(arrays.cells, method, dt, part == 2)
         if not after_voltages(arrays, dt):
             return
-
-
-@compiled(allocates=False)
-def prepare_step(arrays, dt):
-    """Change a network up to where voltages move: for couplings in cycles, which SciPy solves."""
-    before_voltages(arrays, dt)
-
-
-@compiled(allocates=False)
-def finish_step(arrays, method, dt):
-    """Change a network by the rest of a step, the voltages at its end (or middle) being in ``push``."""
-    move_voltages(arrays.cells, method, dt, True)
-    after_voltages(arrays, dt)

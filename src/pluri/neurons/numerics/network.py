@@ -116,7 +116,7 @@ class Network:
                     n = 1
                     self._one_step()
                 else:
-                    advance(self.arrays, self.method, self.dt, n)
+                    advance(self.arrays, self.method, self.dt, n, 0)
             finally:
                 self._collect()
             if self.arrays.progress[STATUS]:
@@ -131,15 +131,15 @@ class Network:
                 self.chunk = max(self.chunk // 2, 1)
 
     def _one_step(self) -> None:
-        from pluri.neurons.numerics import _kernels
+        from pluri.neurons.numerics._kernels import advance
 
-        if self.cycles is None:
-            _kernels.advance(self.arrays, self.method, self.dt, 1)
-            return
         self._make_room()
-        _kernels.prepare_step(self.arrays, self.dt)
+        if self.cycles is None:
+            advance(self.arrays, self.method, self.dt, 1, 0)
+            return
+        advance(self.arrays, self.method, self.dt, 1, 1)
         self.cycles.solve(self.dt / 2 if self.method == CRANK_NICOLSON else self.dt)
-        _kernels.finish_step(self.arrays, self.method, self.dt)
+        advance(self.arrays, self.method, self.dt, 1, 2)
 
     def _collect(self) -> None:
         """Take spikes and rows out of the buffers of the loop."""
