@@ -18,6 +18,7 @@ PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load"
 #: Packages within packages; each has a page of its own.
 PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "comparison", "variational")]
 PACKAGES += [
+    "neurons.language",
     "neurons.models",
     "priors.kernels",
     "processes.dpp",
