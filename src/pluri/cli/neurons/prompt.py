@@ -36,8 +36,10 @@ def take_commands(simulation: Simulation, read: Callable[[str], str] = input) ->
             except UnclosedBlock:
                 continue
             except ScriptError as error:
+                where = f"{error.place}: "
+                shorter = f"column {error.place.column}: "
+                note(f"error: {str(error).replace(where, shorter) if len(lines) == 1 else error}")
                 lines = []
-                note(f"error: {' '.join(str(error).split())}")
             except KeyboardInterrupt:
                 lines = []
                 note("interrupted")

@@ -79,9 +79,9 @@ def plain(rows: np.ndarray[Any, Any]) -> list[Any]:
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** (DECIMALS - 1 - np.floor(np.log10(np.maximum(np.abs(rows), 1e-300))))
         short = np.where(np.isfinite(rows) & (rows != 0), np.round(rows * scale) / scale, 0.0)
-    if np.isfinite(rows).all():
-        return short.tolist()  # type: ignore[no-any-return]
-    return np.where(np.isfinite(rows), short.astype(object), None).tolist()  # type: ignore[no-any-return]
+    told: np.ndarray[Any, Any] = short.astype(object)
+    told[~np.isfinite(rows)] = None
+    return told.tolist()
 
 
 class Film:

@@ -23,14 +23,14 @@ from pluri.neurons.graphics.elements import (
 )
 
 if TYPE_CHECKING:
-    from pluri.neurons.simulation import Simulation
     from pluri.neurons.tree.element import Element
+    from pluri.neurons.tree.structure import ElementTree
 
 #: Start, end and diameter of a stroke, in um; equal start and end for a disc.
 Segment = tuple[float, float, float, float, float]
 
 
-def output_layout(simulation: Simulation) -> dict[str, Any]:
+def output_layout(simulation: ElementTree) -> dict[str, Any]:
     """All that is under ``/output``, in the order of creation."""
     found = simulation.find(f"{OUTPUT}/**") if simulation.find(OUTPUT) else []
     return {
@@ -55,7 +55,7 @@ def _widget(widget: Widget) -> dict[str, Any]:
     return found
 
 
-def widget_values(simulation: Simulation) -> dict[str, Any]:
+def widget_values(simulation: ElementTree) -> dict[str, Any]:
     """What dialogs and toggles show now, by path."""
     found = simulation.find(f"{OUTPUT}/**") if simulation.find(OUTPUT) else []
     return {
@@ -82,7 +82,7 @@ def with_values(forms: list[dict[str, Any]], values: dict[str, Any]) -> list[dic
     ]
 
 
-def _graph(simulation: Simulation, graph: Graph) -> dict[str, Any]:
+def _graph(simulation: ElementTree, graph: Graph) -> dict[str, Any]:
     pairs = graph.pairs()
     units = [simulation.element(path).field_named(name).unit for path, name in pairs if simulation.find(path)]
     names = short_names([path for path, _ in pairs])
@@ -111,7 +111,7 @@ def short_names(paths: list[str]) -> list[str]:
     return ["/".join(one[common:]) for one in parts]
 
 
-def sources_of(simulation: Simulation, pattern: str) -> list[Element]:
+def sources_of(simulation: ElementTree, pattern: str) -> list[Element]:
     """Elements that send spikes, of a pattern."""
     return [
         one
@@ -120,7 +120,7 @@ def sources_of(simulation: Simulation, pattern: str) -> list[Element]:
     ]
 
 
-def _network(simulation: Simulation, view: NetworkView) -> dict[str, Any]:
+def _network(simulation: ElementTree, view: NetworkView) -> dict[str, Any]:
     paths = [one.path for one in sources_of(simulation, view.units)]
     return {"path": view.path, "title": view.title or view.units, "paths": paths, "names": short_names(paths)}
 
@@ -128,7 +128,7 @@ def _network(simulation: Simulation, view: NetworkView) -> dict[str, Any]:
 # Cells ----------------------------------------------------------------------------------------------------------
 
 
-def compartments_of(simulation: Simulation, path: str, variable: str = "Vm") -> list[Element]:
+def compartments_of(simulation: ElementTree, path: str, variable: str = "Vm") -> list[Element]:
     """Compartments at a path or pattern, and below it."""
     found: dict[int, Element] = {}
     for top in simulation.find(path):
@@ -138,7 +138,7 @@ def compartments_of(simulation: Simulation, path: str, variable: str = "Vm") -> 
     return list(found.values())
 
 
-def _cell(simulation: Simulation, view: CellView) -> dict[str, Any]:
+def _cell(simulation: ElementTree, view: CellView) -> dict[str, Any]:
     found = compartments_of(simulation, view.cell, view.shows)
     unit = found[0].field_named(view.shows).unit if found else ""
     return {
@@ -153,7 +153,7 @@ def _cell(simulation: Simulation, view: CellView) -> dict[str, Any]:
     }
 
 
-def segments_of(simulation: Simulation, compartments: list[Element]) -> list[Segment]:
+def segments_of(simulation: ElementTree, compartments: list[Element]) -> list[Segment]:
     """A stroke for each compartment, in um."""
     number = {id(one): place for place, one in enumerate(compartments)}
     neighbours: list[list[int]] = [[] for _ in compartments]
@@ -222,7 +222,7 @@ def _laid_out(order: list[int], parent: dict[int, int], sizes: list[tuple[float,
     children: dict[int, list[int]] = {one: [] for one in order}
     for one in order[1:]:
         children[parent[one]].append(one)
-    tips = {}
+    tips: dict[int, int] = {}
     for one in reversed(order):
         tips[one] = sum(tips[child] for child in children[one]) or 1
     root = order[0]

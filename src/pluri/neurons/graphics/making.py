@@ -180,7 +180,7 @@ class GraphicsCommands:
 def _checked(simulation: Any) -> Simulation:
     if not simulation.find(OUTPUT):
         simulation.create("group", OUTPUT)
-    return simulation  # type: ignore[no-any-return]
+    return simulation
 
 
 def _absolute(simulation: Simulation, path: str) -> str:

@@ -23,7 +23,7 @@ class CommandForm(NamedTuple):
     twin: str
     least: int
     most: int
-    run: Callable[[Given], None]
+    run: Callable[[Given], object]
     options: tuple[str, ...] | None = ()
     joined: bool = False  # the word `to` stands between its two arguments
 

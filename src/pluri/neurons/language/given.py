@@ -9,6 +9,7 @@ from pluri.neurons.language.places import ScriptError, shown
 
 if TYPE_CHECKING:
     from pluri.neurons.language.interpreter import Interpreter
+    from pluri.neurons.simulation import Simulation
 
 
 class Given:
@@ -22,7 +23,7 @@ class Given:
 
     def __init__(self, interpreter: Interpreter, command: Command) -> None:
         self.interpreter, self.command = interpreter, command
-        self.simulation = interpreter.simulation
+        self.simulation: Simulation = interpreter.simulation
         self._options = {name: word for name, word, _ in command.options}
 
     def __len__(self) -> int:

@@ -111,7 +111,7 @@ class Cursor:
         r"""Take a text between quotes; \" \\ \n and \t are what they are elsewhere."""
         place = self.place()
         self.position += 1
-        pieces = []
+        pieces: list[str] = []
         while self.position < self.end:
             character = self.text[self.position]
             self.position += 1

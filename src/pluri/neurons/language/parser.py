@@ -110,7 +110,7 @@ class _File:
 
     def statements(self) -> list[Statement]:
         """All lines of the file."""
-        found = []
+        found: list[Statement] = []
         for cursor in self.cursors():
             word = _first_word(cursor)
             if word in ("else", "end"):
@@ -144,7 +144,7 @@ class _File:
         self.depth += 1
         if self.depth > DEEPEST_BLOCK:
             raise ScriptError(f"blocks must be at most {DEEPEST_BLOCK} deep", place)
-        found = []
+        found: list[Statement] = []
         for cursor in self.cursors():
             word = _first_word(cursor)
             if word == "end" or (word == "else" and kind == "if"):

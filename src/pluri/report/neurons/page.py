@@ -102,10 +102,8 @@ def _options(choices: tuple[tuple[int, str], ...], chosen: int) -> str:
 
 def _body(title: str, *, live: bool) -> str:
     windows = tuple((value, f"{value} ms") for value in WINDOWS)
-    if live:
-        speeds, seen, chosen = (*SPEEDS, FASTEST), windows, WINDOW
-    else:
-        speeds, seen, chosen = SPEEDS, ((0, "all"), *windows), 0
+    speeds = (*SPEEDS, FASTEST) if live else SPEEDS
+    seen, chosen = (windows, WINDOW) if live else (((0, "all"), *windows), 0)
     more = (
         '<button type="button" id="keep" title="Save what was seen as one file that replays">Save page</button>'
         if live
