@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pluri.neurons.library.channels import Channel
-from pluri.neurons.library.compartments import Membrane
+from pluri.neurons.library.compartments import ActiveCompartment, Membrane
 from pluri.neurons.library.sources import Axon
 from pluri.neurons.library.stimuli import Pulses, TimeTable, VoltageClamp
 from pluri.neurons.library.synapses import EventSynapse, GradedSynapse
 from pluri.neurons.library.units import RateUnit
 from pluri.neurons.tree.element import Element
+from pluri.neurons.tree.errors import SimulationWarning
 
 if TYPE_CHECKING:
     from pluri.neurons.simulation import Simulation
@@ -31,6 +33,17 @@ def problems_of(simulation: Simulation) -> list[Problem]:
         fatal = not isinstance(one, Channel)  # a channel without conductance only does nothing
         found += [Problem(text, fatal) for text in one.check()]
     return sorted(found, key=lambda one: not one.fatal)
+
+
+def warn_of_large_steps(simulation: Simulation) -> None:
+    """Warn of a step in which gates would move too far."""
+    gated = any(isinstance(one, Channel | ActiveCompartment) for one in simulation.root.below())
+    if simulation.dt > 0.1 and gated:
+        warnings.warn(
+            f"dt = {simulation.dt:g} ms is long for voltage-gated channels, whose gates move within 0.1 ms",
+            SimulationWarning,
+            stacklevel=5,
+        )
 
 
 def _unlinked(simulation: Simulation) -> Iterator[Problem]:
