@@ -2,6 +2,7 @@
 
     python benchmarks/peers/neurons.py                                    # what is installed here
     python benchmarks/peers/neurons.py --peers-python /path/to/python     # peers in an environment of their own
+    python benchmarks/peers/neurons.py --brian-python /path/to/python     # brian2 2.9 needs one with NumPy 1
     python benchmarks/peers/neurons.py --quick                            # without brian2, which compiles for long
     python benchmarks/peers/neurons.py --picture scaling.png              # cost by cells and connections, as a picture
 
@@ -148,7 +149,7 @@ def run_arbor() -> dict[str, object]:
             decor = a.decor().set_property(Vm=-65 * a.units.mV, cm=0.01 * a.units.F / a.units.m2)
             decor = decor.set_property(tempK=279.45 * a.units.Kelvin)
             decor = decor.paint('"soma"', a.density("hh", {"el": -54.387}))
-            decor = decor.place('"middle"', a.iclamp(0 * a.units.ms, 1e6 * a.units.ms, CURRENTS[gid] * a.units.nA), "c")
+            decor = decor.place('"middle"', a.i_clamp(0 * a.units.ms, 1e6 * a.units.ms, CURRENTS[gid] * a.units.nA))
             decor = decor.place('"middle"', a.threshold_detector(0 * a.units.mV), "d")
             return a.cable_cell(tree, decor, labels)
 
@@ -251,6 +252,7 @@ def picture(rows: list[list[float]], path: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peers-python", default=sys.executable)
+    parser.add_argument("--brian-python", default=None, help="brian2 2.9 needs NumPy 1")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--picture")
     parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)
@@ -276,7 +278,7 @@ def main() -> None:
     assert first is not None
     print(f"first run on an empty cache: pluri {first['cpu']:.2f}", flush=True)
     if not options.quick:
-        peer = in_process("brian2, first", options.peers_python)
+        peer = in_process("brian2, first", options.brian_python or options.peers_python)
         if peer is not None:
             ratio = same(first, peer) or f", ratio {peer['cpu'] / first['cpu']:.1f}"
             print(f"    brian2 {peer['cpu']:.2f}{ratio}; its second run {peer['again']:.2f}", flush=True)

@@ -87,13 +87,12 @@ def _cycles(simulation: Simulation) -> Iterator[Problem]:
             after.setdefault(id(link.source), []).append(link.destination)
     done: set[int] = set()
     for start in units.values():
-        path, waiting = [], [(start, False)]
+        waiting: list[tuple[Element, bool]] = [(start, False)]
         on_path: set[int] = set()
         while waiting:
             one, leaving = waiting.pop()
             if leaving:
                 on_path.discard(id(one))
-                path.pop()
                 done.add(id(one))
                 continue
             if id(one) in on_path:
@@ -102,6 +101,5 @@ def _cycles(simulation: Simulation) -> Iterator[Problem]:
             if id(one) in done:
                 continue
             on_path.add(id(one))
-            path.append(one)
             waiting.append((one, True))
-            waiting += [(other, False) for other in after.get(id(one), [])]  # type: ignore[misc]
+            waiting += [(other, False) for other in after.get(id(one), [])]
