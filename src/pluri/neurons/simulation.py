@@ -72,7 +72,7 @@ class Simulation(Clocked):
     >>> sim.record("/soma", "Vm")
     >>> result = sim.run(50.0)
     >>> result["/soma", "Vm"].shape, result.spikes("/soma/axon").round(1).tolist()
-    ((2001,), [2.0, 16.8, 31.5, 46.1])
+    ((2001,), [2.2, 18.5, 34.5])
     """
 
     def __init__(
