@@ -168,6 +168,31 @@ def test_elements_written_in_python_run_beside_the_compiled_ones():
     assert result.spikes("/c/wave") == pytest.approx([4.0, 8.0], abs=0.02)
 
 
+@pytest.mark.parametrize("phase", [0, 5])
+def test_a_slow_python_element_runs_at_its_ticks_only(phase):
+    ticks = []
+
+    class Watcher(Element):
+        """Notes when it runs."""
+
+        class_name = f"watcher_{phase}"
+
+        def process(self, t, dt):
+            ticks.append((round(t, 9), dt))
+
+    Watcher.phase = phase
+    register_element(Watcher)
+    sim = hodgkin_huxley_patch(10.0, dt=0.1)
+    sim.set_clock(1, 2.5)
+    sim.create(f"watcher_{phase}", "/watcher", clock=1)
+    plain = hodgkin_huxley_patch(10.0, dt=0.1).run(20.0).spikes("/patch/axon")
+    sim.run(7.3)
+    sim.run(12.7)
+    expected = [0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5] if phase == 0 else [2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20]
+    assert ticks == [(t, 2.5) for t in expected]
+    assert np.array_equal(sim.result().spikes("/patch/axon"), plain)
+
+
 def test_a_python_channel_equals_the_compiled_one():
     from pluri.neurons.library.channels import Channel
     from pluri.neurons.library.hodgkin_huxley import POTASSIUM, steady_state, time_constant

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pluri.neurons.library.channels import Channel
 from pluri.neurons.library.compartments import ActiveCompartment, Membrane
 from pluri.neurons.library.sources import Axon
-from pluri.neurons.library.stimuli import Pulses, TimeTable, VoltageClamp
+from pluri.neurons.library.stimuli import Pulses, Recorder, TimeTable, VoltageClamp
 from pluri.neurons.library.synapses import EventSynapse, GradedSynapse
 from pluri.neurons.library.units import RateUnit
 from pluri.neurons.tree.element import Element
@@ -55,6 +55,8 @@ def _unlinked(simulation: Simulation) -> Iterator[Problem]:
             yield Problem(f"{one.path} ({one.class_name}) is linked to no compartment", True)
         elif isinstance(one, Axon) and id(one) not in watched:
             yield Problem(f"{one.path} (axon) is linked to no compartment", True)
+        elif isinstance(one, Recorder) and id(one) not in watched and not (one.source and simulation.find(one.source)):
+            yield Problem(f"{one.path} (recorder) records nothing", False)
         elif isinstance(one, Pulses | TimeTable) and not isinstance(one, VoltageClamp) and id(one) not in used:
             yield Problem(f"{one.path} ({one.class_name}) drives nothing", False)
 
