@@ -18,7 +18,9 @@ for gmax, style in ((0.005, "-"), (0.001, ":")):
     result = sim.run(80.0)
     for ax, name, colour in zip(axes, "ab", ("C0", "C1")):
         ax.plot(result.time, result[f"/net/{name}/soma", "Vm"], style, color=colour, label=f"gmax = {gmax:g} uS")
-        ax.plot(result.spikes(f"/net/{name}/axon"), [52.0] * len(result.spikes(f"/net/{name}/axon")), "|", color="black")
+        ax.plot(
+            result.spikes(f"/net/{name}/axon"), [52.0] * len(result.spikes(f"/net/{name}/axon")), "|", color="black"
+        )
     axes[2].plot(result.time, 1e3 * result["/net/b/dend/syn", "g"], style, color="C2")
 axes[0].axvspan(5, 55, color="0.93", zorder=0)
 axes[0].set(ylabel="first soma (mV)", title="0.2 nA into the first neuron from 5 to 55 ms; ticks are spikes")
@@ -33,9 +35,9 @@ plt.show()
 # Twenty patches of squid axon run side by side, each with a current of its own. Below a threshold there is silence;
 # above it, the rate jumps to about 50 Hz: the axon has no slow rhythm.
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from pluri.neurons.models import hodgkin_huxley_patch  # noqa: E402
+from pluri.neurons.models import hodgkin_huxley_patch
 
 densities = np.linspace(2, 20, 20)
 patches = hodgkin_huxley_patch(n_cells=len(densities), dt=0.02)

@@ -57,7 +57,17 @@ def test_a_single_event_gives_the_reference_potential():
     assert dendrite.max() - dendrite[990] == pytest.approx(3.091, abs=0.02)
 
 
-RATES = {2: (0, 0), 5: (1, 0), 6.2: (3, 0), 6.3: (53, 52.37), 7: (59, 58.33), 10: (69, 68.32), 15: (79, 78.65), 20: (87, 86.47)}  # fmt: skip
+#: Current density in uA/cm^2, to the number of spikes in a second and the rate at its end.
+RATES = {
+    2: (0, 0),
+    5: (1, 0),
+    6.2: (3, 0),
+    6.3: (53, 52.37),
+    7: (59, 58.33),
+    10: (69, 68.32),
+    15: (79, 78.65),
+    20: (87, 86.47),
+}
 
 
 @pytest.mark.parametrize("method", ["exp_euler", "crank_nicolson"])

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from pluri.neurons.fitting.passive_membrane import PassiveMembraneFit, membrane_rows
     from pluri.neurons.fitting.simulator_likelihood import SimulatorLikelihood
     from pluri.neurons.library.channels import Channel
+    from pluri.neurons.repeats import run_all
     from pluri.neurons.result import SimulationResult
     from pluri.neurons.simulation import Simulation
     from pluri.neurons.tree.element import Element, Slot, register_element
@@ -30,6 +31,7 @@ __all__ = [
     "field",
     "membrane_rows",
     "register_element",
+    "run_all",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -38,6 +40,7 @@ __getattr__, __dir__ = lazy_names(
         "fitting.passive_membrane": ["PassiveMembraneFit", "membrane_rows"],
         "fitting.simulator_likelihood": ["SimulatorLikelihood"],
         "library.channels": ["Channel"],
+        "repeats": ["run_all"],
         "result": ["SimulationResult"],
         "simulation": ["Simulation"],
         "tree.element": ["Element", "Slot", "register_element"],

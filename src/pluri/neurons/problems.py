@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pluri.neurons.library.channels import Channel
-from pluri.neurons.library.compartments import Membrane
+from pluri.neurons.library.compartments import ActiveCompartment, Membrane
 from pluri.neurons.library.sources import Axon
-from pluri.neurons.library.stimuli import Pulses, TimeTable, VoltageClamp
+from pluri.neurons.library.stimuli import Pulses, Recorder, TimeTable, VoltageClamp
 from pluri.neurons.library.synapses import EventSynapse, GradedSynapse
 from pluri.neurons.library.units import RateUnit
 from pluri.neurons.tree.element import Element
+from pluri.neurons.tree.errors import SimulationWarning
 
 if TYPE_CHECKING:
     from pluri.neurons.simulation import Simulation
@@ -33,6 +35,17 @@ def problems_of(simulation: Simulation) -> list[Problem]:
     return sorted(found, key=lambda one: not one.fatal)
 
 
+def warn_of_large_steps(simulation: Simulation) -> None:
+    """Warn of a step in which gates would move too far."""
+    gated = any(isinstance(one, Channel | ActiveCompartment) for one in simulation.root.below())
+    if simulation.dt > 0.1 and gated:
+        warnings.warn(
+            f"dt = {simulation.dt:g} ms is long for voltage-gated channels, whose gates move within 0.1 ms",
+            SimulationWarning,
+            stacklevel=5,
+        )
+
+
 def _unlinked(simulation: Simulation) -> Iterator[Problem]:
     inside = {id(one.source) for one in simulation.links if one.kind == "conductance"}
     watched = {id(one.destination) for one in simulation.links}
@@ -42,6 +55,8 @@ def _unlinked(simulation: Simulation) -> Iterator[Problem]:
             yield Problem(f"{one.path} ({one.class_name}) is linked to no compartment", True)
         elif isinstance(one, Axon) and id(one) not in watched:
             yield Problem(f"{one.path} (axon) is linked to no compartment", True)
+        elif isinstance(one, Recorder) and id(one) not in watched and not (one.source and simulation.find(one.source)):
+            yield Problem(f"{one.path} (recorder) records nothing", False)
         elif isinstance(one, Pulses | TimeTable) and not isinstance(one, VoltageClamp) and id(one) not in used:
             yield Problem(f"{one.path} ({one.class_name}) drives nothing", False)
 
@@ -74,13 +89,12 @@ def _cycles(simulation: Simulation) -> Iterator[Problem]:
             after.setdefault(id(link.source), []).append(link.destination)
     done: set[int] = set()
     for start in units.values():
-        path, waiting = [], [(start, False)]
+        waiting: list[tuple[Element, bool]] = [(start, False)]
         on_path: set[int] = set()
         while waiting:
             one, leaving = waiting.pop()
             if leaving:
                 on_path.discard(id(one))
-                path.pop()
                 done.add(id(one))
                 continue
             if id(one) in on_path:
@@ -89,6 +103,5 @@ def _cycles(simulation: Simulation) -> Iterator[Problem]:
             if id(one) in done:
                 continue
             on_path.add(id(one))
-            path.append(one)
             waiting.append((one, True))
-            waiting += [(other, False) for other in after.get(id(one), [])]  # type: ignore[misc]
+            waiting += [(other, False) for other in after.get(id(one), [])]

@@ -227,4 +227,7 @@ def _latest(pieces: list[tuple[Array, Array]], since: float) -> list[tuple[Array
 
 def _source_paths(simulation: Simulation) -> list[str]:
     network = simulation.network
-    return [] if network is None else [network.sources_by_number[k].path for k in sorted(network.sources_by_number)]
+    if network is None:
+        return []
+    sources = {id(one) for one in network.sources_by_number.values()}
+    return [one.path for one in network.assembly.elements if id(one) in sources]

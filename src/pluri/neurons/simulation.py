@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import math
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pluri.neurons.clocks import Clocked
 from pluri.neurons.graphics.making import GraphicsCommands
 from pluri.neurons.language.twins import ScriptCommands
 from pluri.neurons.numerics.network import Network
 from pluri.neurons.numerics.numbering import is_python
 from pluri.neurons.numerics.recording import Recording, Request
-from pluri.neurons.problems import problems_of
+from pluri.neurons.problems import problems_of, warn_of_large_steps
 from pluri.neurons.result import SimulationResult, result_of
 from pluri.neurons.tree.element import Element
-from pluri.neurons.tree.errors import SimulationError, SimulationWarning, nearest
+from pluri.neurons.tree.errors import SimulationError, nearest
 from pluri.neurons.tree.names import Place
-from pluri.neurons.tree.structure import ElementTree
 from pluri.validation import Flag, Number, Only, RandomState, Whole, as_generator
 
 METHODS = ("euler", "exp_euler", "backward_euler", "crank_nicolson")
 
 
-class Simulation(ElementTree, GraphicsCommands, ScriptCommands):
+class Simulation(Clocked, GraphicsCommands, ScriptCommands):
     """A network of elements, and its time.
 
     Elements are created by the name of their class at a path, joined by `link` (values pass within a step: a channel
@@ -46,7 +45,7 @@ class Simulation(ElementTree, GraphicsCommands, ScriptCommands):
     random_state : int, Generator or None, default=None
         Of random spikes and of the order of binary units.
     n_jobs : int or None, default=None
-        Threads that `repeat` uses.
+        None or 1: a simulation runs on one thread. `run_all` runs several simulations at once.
     rate_tables : bool, default=True
         Whether gates are looked up in tables with 20 voltages for each mV; else their rates are evaluated in each
         step. Channels with `kinetics` of their own are always looked up.
@@ -75,7 +74,7 @@ class Simulation(ElementTree, GraphicsCommands, ScriptCommands):
     >>> sim.record("/soma", "Vm")
     >>> result = sim.run(50.0)
     >>> result["/soma", "Vm"].shape, result.spikes("/soma/axon").round(1).tolist()
-    ((2001,), [2.0, 16.8, 31.5, 46.1])
+    ((2001,), [2.2, 18.5, 34.5])
     """
 
     def __init__(
@@ -88,32 +87,26 @@ class Simulation(ElementTree, GraphicsCommands, ScriptCommands):
         rate_tables: bool = True,
         verbose: int = 0,
     ) -> None:
-        super().__init__(verbose=verbose)
         for name, value, allowed in (
             ("dt", dt, Number(above=0)),
             ("method", method, Only(*METHODS)),
-            ("n_jobs", n_jobs, Whole() | Only(None)),
+            ("n_jobs", n_jobs, Only(None, 1)),
             ("rate_tables", rate_tables, Flag()),
         ):
             if not allowed.holds(value):
                 near = nearest(value, METHODS) if name == "method" and isinstance(value, str) else ""
                 raise SimulationError(f"{name} must be {allowed}, got {value!r}{near}")
+        super().__init__(dt, verbose=verbose)
         self.n_jobs, self.rate_tables = n_jobs, bool(rate_tables)
         self._method = method
         self.seed = int(as_generator(random_state).integers(2**63))
-        self.clocks: dict[int, float] = {0: float(dt)}
         self.requests: list[Request] = []
         self.recording = Recording()
         self.network: Network | None = None
         self._stale = True
         self._n_steps = 0  # of the network before it was compiled
 
-    # Clocks -----------------------------------------------------------------------------------------------------
-
-    @property
-    def dt(self) -> float:
-        """The base time step: the period of clock 0."""
-        return self.clocks[0]
+    # Methods and time ------------------------------------------------------------------------------------------
 
     @property
     def method(self) -> str:
@@ -141,40 +134,6 @@ class Simulation(ElementTree, GraphicsCommands, ScriptCommands):
     def time(self) -> float:
         """Time since the last reset, in ms."""
         return self.n_steps * self.dt
-
-    def set_clock(self, index: int, period: float) -> None:
-        """Set the period of a clock.
-
-        Parameters
-        ----------
-        index : int
-            0 for the time step itself (only before the first step); others tick at whole multiples of it, and are for
-            recorders, stimuli, channels, units and elements of your own (field ``clock``).
-        period : float
-            In ms.
-        """
-        if not Whole(0, 63).holds(index):
-            raise SimulationError(f"a clock must be {Whole(0, 63)}, got {index!r}")
-        if not Number(above=0).holds(period):
-            raise SimulationError(f"the period of a clock must be a positive number, got {period!r}")
-        if index == 0 and self.n_steps > 0 and period != self.dt:
-            raise SimulationError("the time step can change only at time 0: reset first")
-        clocks = {**self.clocks, index: float(period)}
-        for k, each in clocks.items():
-            ratio = each / clocks[0]
-            if abs(ratio - round(ratio)) > 1e-6 * ratio or round(ratio) < 1:
-                raise SimulationError(
-                    f"the period of clock {k} must be a whole multiple of the time step ({clocks[0]:g} ms), got "
-                    f"{each:g}"
-                )
-        self.clocks = clocks
-        self._stale = True
-
-    def ticks_of(self, element: Element) -> int:
-        """Steps from one tick of the clock of an element to the next."""
-        if element.clock not in self.clocks:
-            raise SimulationError(f"clock {element.clock} of {element.path} was not set")
-        return round(self.clocks[element.clock] / self.dt)
 
     # What the tree asks -----------------------------------------------------------------------------------------
 
@@ -258,7 +217,7 @@ class Simulation(ElementTree, GraphicsCommands, ScriptCommands):
         problems = [one.text for one in problems_of(self) if one.fatal]
         if problems:
             raise SimulationError("; ".join(problems[:5]))
-        self._warn_of_large_steps()
+        warn_of_large_steps(self)
         old = self.network
         network = Network(self, self.recording, step=self.n_steps)
         if old is not None:
@@ -269,17 +228,6 @@ class Simulation(ElementTree, GraphicsCommands, ScriptCommands):
         if self.n_steps == 0:
             self.recording.groups = list(self.recording.active)
             self.recording.add_first_row(network.state)
-
-    def _warn_of_large_steps(self) -> None:
-        if self.dt > 0.1 and any("channel" in one.class_name or "active" in one.class_name for one in self._all()):
-            warnings.warn(
-                f"dt = {self.dt:g} ms is long for voltage-gated channels, whose gates move within 0.1 ms",
-                SimulationWarning,
-                stacklevel=4,
-            )
-
-    def _all(self) -> list[Element]:
-        return self.root.below()[1:]
 
     def step(self, n_steps: int = 1) -> None:
         """Move on by some steps.

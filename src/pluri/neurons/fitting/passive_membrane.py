@@ -101,6 +101,11 @@ class PassiveMembraneFit(RegressorMixin, Estimator):
     def __init__(self, reversal: float | None = None) -> None:
         self.reversal = reversal
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # columns after the first are added up: it is no general regression
+        return tags
+
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the membrane.
 

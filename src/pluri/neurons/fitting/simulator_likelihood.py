@@ -1,8 +1,8 @@
 r"""A simulator as a likelihood: what the inference engines need to learn parameters of a network from recordings.
 
 A run gives a vector of summaries :math:`s(\theta)`; what was observed is taken to be normal around it,
-:math:`\log p(x \mid \theta) = \sum_j \log N(x_j \mid s_j(\theta), \sigma_j^2)`. Where the network itself is random, mean
-and variance are estimated from repeats (a synthetic likelihood).
+:math:`\log p(x \mid \theta) = \sum_j \log N(x_j \mid s_j(\theta), \sigma_j^2)`. Where the network itself is random,
+mean and variance are estimated from repeats (a synthetic likelihood).
 
 S. N. Wood (2010). Statistical inference for noisy nonlinear ecological dynamic systems. Nature 466, 1102-1104.
 """
@@ -10,7 +10,6 @@ S. N. Wood (2010). Statistical inference for noisy nonlinear ecological dynamic 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pluri.neurons.simulation import Simulation
 
@@ -76,7 +76,7 @@ def cable(n_compartments: int = 1000, *, current: float = 0.1, length: float = 1
     >>> round(sim.get("/cable[49]", "Vm"), 1)
     43.3
     """
-    simulation = Simulation(**{"dt": 0.05, "method": "crank_nicolson"} | settings)
+    simulation = Simulation(**cast(dict[str, Any], {"dt": 0.05, "method": "crank_nicolson"} | settings))
     for i in range(n_compartments):
         simulation.create(
             "passive_compartment",
@@ -123,7 +123,7 @@ def branched_tree(depth: int = 3, *, per_branch: int = 32, current: float = 0.1,
     >>> [element.path for element in sim.find("/tree/*[0]")]
     ['/tree/stem[0]', '/tree/branch0[0]', '/tree/branch1[0]']
     """
-    simulation = Simulation(**{"dt": 0.05, "method": "crank_nicolson"} | settings)
+    simulation = Simulation(**cast(dict[str, Any], {"dt": 0.05, "method": "crank_nicolson"} | settings))
     simulation.create("group", "/tree")
 
     def grow(name: str, generation: int, above: str | None, at: tuple[float, float], spread: float) -> None:

@@ -47,7 +47,8 @@ def read_swc(path: str | Path) -> list[Point]:
             continue
         try:
             numbers = [float(word) for word in words[:7]]
-            point = Point(int(numbers[0]), int(numbers[1]), *numbers[2:6], int(numbers[6]))
+            x, y, z, radius = numbers[2:6]
+            point = Point(int(numbers[0]), int(numbers[1]), x, y, z, radius, int(numbers[6]))
         except (ValueError, IndexError, OverflowError):
             raise SimulationError(f"line {n} of {path} must be seven numbers, got {line.strip()!r}") from None
         if point.number in points:

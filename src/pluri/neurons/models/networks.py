@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +35,7 @@ def two_neurons(current: float = 0.2, gmax: float = 0.005, **settings: Any) -> S
     >>> result.spikes("/net/a/axon").round(1).tolist()
     [7.0, 21.6, 35.7, 49.9]
     """
-    simulation = Simulation(**{"dt": 0.01, "method": "crank_nicolson"} | settings)
+    simulation = Simulation(**cast(dict[str, Any], {"dt": 0.01, "method": "crank_nicolson"} | settings))
     simulation.create("group", "/net")
     simulation.create("group", "/net/a")
     simulation.create("active_compartment", "/net/a/soma", length=20, diameter=20)
@@ -127,7 +127,7 @@ def hopfield(patterns: ArrayLike, start: ArrayLike | None = None, **settings: An
     if first.shape != (n_units,):
         raise ValueError(f"start must have the shape ({n_units},), got {first.shape}")
     weights = stored.T @ stored / n_units
-    simulation = Simulation(**{"dt": 1.0} | settings)
+    simulation = Simulation(**cast(dict[str, Any], {"dt": 1.0} | settings))
     units = [simulation.create("binary_unit", f"/unit[{i}]", initial_y=first[i]) for i in range(n_units)]
     to, source = np.nonzero(~np.eye(n_units, dtype=bool))
     simulation.connect_all([units[j] for j in source], [units[i] for i in to], weight=weights[to, source])

@@ -38,7 +38,7 @@ def mixed(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def canonical_ranks(
     elements: Sequence[Element], links: Sequence[Link], connections: Sequence[Connection]
 ) -> dict[int, tuple[int, int]]:
-    """For the id of each element its colour and, to tell apart those of one colour, its identity."""
+    """For the id of each element its rank and, to tell apart those of one colour, its identity."""
     number = {id(element): i for i, element in enumerate(elements)}
     known: dict[Any, int] = {}
 
@@ -48,6 +48,7 @@ def canonical_ranks(
         return known[parts]
 
     colour = np.array([once(*_appearance(element)) for element in elements], dtype=U64)
+    rank = _refined(np.zeros(len(colour), dtype=np.int64), colour) if len(colour) else np.zeros(0, dtype=np.int64)
     messages = [
         (number[id(one.source)], number[id(one.destination)], once("link", one.source_slot, one.destination_slot))
         for one in links
@@ -65,17 +66,30 @@ def canonical_ranks(
         start, end, kind = np.array(columns[0]), np.array(columns[1]), np.array(columns[2], dtype=U64)
         # A coupling of two compartments has no direction.
         same = np.array([one.kind == "axial" for one in links] + [False] * len(connections))
-        n_colours = 0
+        n_before = 0
         with np.errstate(over="ignore"):
             for _ in range(min(len(elements), MOST_ROUNDS)):
-                n_before, n_colours = n_colours, len(np.unique(colour))
-                if n_colours == n_before:
+                if rank.max() + 1 == n_before:
                     break
+                n_before = rank.max() + 1
                 told = np.zeros(len(elements), dtype=U64)
                 np.add.at(told, end, mixed(colour[start] ^ kind))
                 np.add.at(told, start, mixed((colour[end] ^ kind) + np.where(same, U64(0), U64(1))))
                 colour = mixed(colour * U64(3) + told)
-    return {id(element): (one, element.identity) for element, one in zip(elements, colour.tolist())}
+                rank = _refined(rank, colour)
+    return {id(element): (one, element.identity) for element, one in zip(elements, rank.tolist())}
+
+
+def _refined(rank: np.ndarray[Any, Any], colour: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Ranks by the ranks before and, among equals, by colour: the first round that tells them apart decides.
+
+    So the order of two elements depends on what is near them, and not on the number of rounds that others need.
+    """
+    order = np.lexsort((colour, rank))
+    changes = (rank[order][1:] != rank[order][:-1]) | (colour[order][1:] != colour[order][:-1])
+    found = np.empty(len(rank), dtype=np.int64)
+    found[order] = np.concatenate([[0], np.cumsum(changes)])
+    return found
 
 
 def _appearance(element: Element) -> tuple[Any, ...]:

@@ -32,7 +32,9 @@ def forest_of(members: list[Membrane], links: list[Link], rank: dict[int, tuple[
             neighbours[id(link.source)].append(link.destination)
             neighbours[id(link.destination)].append(link.source)
     number: dict[int, int] = {}
-    found, parent, axial = [], [], []
+    found: list[Any] = []
+    parent: list[int] = []
+    axial: list[float] = []
     loops: list[tuple[int, int, float]] = []
     for root in ordered:
         if id(root) in number:

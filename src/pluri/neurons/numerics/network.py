@@ -109,14 +109,15 @@ class Network:
             before, started = self.step, time.perf_counter()
             n = min(left, self.chunk, self.recording.room)
             try:
-                if self.python is not None:
+                idle = n if self.python is None else min(n, self.python.idle_steps())
+                if idle == 0 and self.python is not None:
                     n = 1
                     self.python.step(self._one_step)
                 elif self.cycles is not None:
                     n = 1
                     self._one_step()
                 else:
-                    advance(self.arrays, self.method, self.dt, n, 0)
+                    advance(self.arrays, self.method, self.dt, idle, 0)
             finally:
                 self._collect()
             if self.arrays.progress[STATUS]:

@@ -59,9 +59,9 @@ def make_cells(assembly: Assembly) -> Cells:
         if above >= 0:
             conductance[i] += forest.axial[i]
             conductance[above] += forest.axial[i]
-    for one, other, axial in forest.loops:
-        conductance[one] += axial
-        conductance[other] += axial
+    for start, end, axial in forest.loops:
+        conductance[start] += axial
+        conductance[end] += axial
     drive = leak * numbers([one.reversal for one in forest.electrical])
     n = len(forest.members)
     return Cells(
@@ -126,7 +126,7 @@ def make_channels(assembly: Assembly, voltage: Array, *, tables: bool) -> Channe
             assert rates is not None
             assert direct is not None
             direct[b] = ticks * dt
-            for k, gate_rates in enumerate(kinetics.rates):
+            for k, gate_rates in enumerate(kinetics.rates or ()):
                 rates[b, k, 0], rates[b, k, 1] = gate_rates.alpha, gate_rates.beta
     return Channels(
         first,
@@ -145,9 +145,9 @@ def make_channels(assembly: Assembly, voltage: Array, *, tables: bool) -> Channe
     )
 
 
-def recursion(rise: float, decay: float, dt: float) -> tuple[float, float, float]:
+def recursion(taus: tuple[float, float], dt: float) -> tuple[float, float, float]:
     """Factors of the two states of a synapse in `dt`, and what flows from the first to the second."""
-    a, b = 1 / rise, 1 / decay
+    a, b = 1 / taus[0], 1 / taus[1]
     first, second = math.exp(-dt * a), math.exp(-dt * b)
     inflow = dt * second if abs(a - b) < 1e-6 * b else (second - first) / (a - b)
     return first, second, inflow
@@ -158,12 +158,12 @@ def make_synapses(assembly: Assembly) -> Synapses:
     members, dt = assembly.synapses, assembly.simulation.dt
     begin, first_of = begins([(one.time_constants(), one.magnesium()) for one in members])
     kinds = [members[i] for i in first_of]
-    conductance, *rest = views(assembly, "synapse")
+    conductance, rising, decaying, boost, boost_time = views(assembly, "synapse")
     for j, one in enumerate(members):
         conductance[j] = one.kept("g", 0.0)
     at_end = assembly.simulation.method_number != CRANK_NICOLSON
-    step = [recursion(*one.time_constants(), dt) for one in kinds]
-    look = step if at_end else [recursion(*one.time_constants(), dt / 2) for one in kinds]
+    step = [recursion(one.time_constants(), dt) for one in kinds]
+    look = step if at_end else [recursion(one.time_constants(), dt / 2) for one in kinds]
     time_rate = [(1 / one.time_constants()[0], 1 / one.time_constants()[1]) for one in kinds]
     magnesium = [one.magnesium() for one in kinds]
     waiting = [0.0] * assembly.n_mailboxes
@@ -174,7 +174,10 @@ def make_synapses(assembly: Assembly) -> Synapses:
     jumps = [(one.facilitation, 1 / one.facilitation_tau) for one in members] + [(0.0, 0.0)] * len(waiting)
     return Synapses(
         conductance,
-        *rest,
+        rising,
+        decaying,
+        boost,
+        boost_time,
         integers([assembly.host[id(one)] for one in members] + [0] * len(waiting)),
         numbers([one.gmax / one.peak() for one in members] + waiting),
         numbers([one.E for one in members] + waiting),

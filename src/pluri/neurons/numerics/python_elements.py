@@ -22,10 +22,19 @@ class PythonElements:
         assembly = network.assembly
         rank = assembly.rank
         self.members = sorted(assembly.python, key=lambda one: (type(one).phase, rank[id(one)]))
+        self.ticks = [assembly.ticks(one) for one in self.members]
         self.delivered: dict[tuple[int, str], float] = {}
         self.pending: dict[tuple[int, str], tuple[int, float, float]] = {}
         cells = network.arrays.cells
         self.conductance, self.drive = cells.conductance.copy(), cells.drive.copy()
+
+    def idle_steps(self) -> int:
+        """Steps that can be made before the next one in which an element has to run."""
+        step, found = self.network.step, 1 << 30
+        for one, ticks in zip(self.members, self.ticks):
+            at = step if type(one).phase <= 1 else step + 1
+            found = min(found, -at % ticks)
+        return found
 
     def step(self, move: Callable[[], None]) -> None:
         """One step: stimuli and conductances, the compiled part, then spikes, recorders and displays."""

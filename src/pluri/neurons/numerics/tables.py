@@ -27,18 +27,20 @@ class Kinetics:
 
     def settled(self, voltage: Array) -> list[tuple[Array, Array]]:
         """Steady state and time constant of each gate at some voltages."""
-        if self.rates is not None:
-            found = []
-            for gate in self.rates:
-                alpha, beta = rate(gate.alpha, voltage), rate(gate.beta, voltage)
-                found.append((alpha / (alpha + beta), 1.0 / (alpha + beta)))
-            return found
-        assert self.channel is not None
         found = []
-        for steady, slow in self.channel.kinetics(voltage):
-            one = np.broadcast_to(np.asarray(steady, dtype=float), voltage.shape)
-            other = np.broadcast_to(np.asarray(slow, dtype=float), voltage.shape)
-            found.append((one, other))
+        with np.errstate(all="ignore"):
+            if self.rates is not None:
+                for gate in self.rates:
+                    alpha, beta = rate(gate.alpha, voltage), rate(gate.beta, voltage)
+                    found.append((alpha / (alpha + beta), 1.0 / (alpha + beta)))
+                return found
+            assert self.channel is not None
+            for steady, slow in self.channel.kinetics(voltage):
+                one = np.broadcast_to(np.asarray(steady, dtype=float), voltage.shape)
+                other = np.broadcast_to(np.asarray(slow, dtype=float), voltage.shape)
+                found.append((one, other))
+        if len(found) < max(k + 1 for k in (-1, 0, 1) if k < 0 or self.powers[k]):
+            raise SimulationError(f"kinetics of {self.channel.path} must give a gate for each power that is not 0")
         return found
 
     def table(self, dt: float) -> Array:

@@ -67,7 +67,8 @@ class Values:
 def incoming(assembly: Assembly, element_ids: set[int]) -> dict[int, list[Link | Connection]]:
     """Links and connections that end at some elements, in canonical order of where they begin."""
     found: dict[int, list[Link | Connection]] = {one: [] for one in element_ids}
-    for one in [*assembly.links, *assembly.connections]:
+    either: list[Link | Connection] = [*assembly.links, *assembly.connections]
+    for one in either:
         if id(one.destination) in found:
             found[id(one.destination)].append(one)
     for messages in found.values():

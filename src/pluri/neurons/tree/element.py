@@ -252,7 +252,7 @@ def register_element(kind: Kind) -> Kind:
     if not (isinstance(kind, type) and issubclass(kind, Element)):
         raise SimulationError(f"register_element needs a subclass of Element, got {kind!r}")
     if not kind.__dict__.get("class_name"):
-        kind.class_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).lower()
+        kind.class_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind.__name__).lower()
     taken = {name for name in dir(Element) if name not in Element.declared()}
     wrong = sorted(taken & set(kind.declared()))
     if wrong:

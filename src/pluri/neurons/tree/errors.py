@@ -33,5 +33,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     >>> nearest("lenght", ["length", "diameter"]), nearest("x", ["length"])
     ('; did you mean length?', '')
     """
-    close = difflib.get_close_matches(word, list(known), n=1)
+    # One wrong letter of two or three is half a word to difflib.
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6 if len(word) > 3 else 0.5)
     return f"; did you mean {close[0]}?" if close else ""

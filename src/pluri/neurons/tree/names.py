@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from pluri.neurons.tree import paths
 from pluri.neurons.tree.element import Element, class_named, identity_of
 from pluri.neurons.tree.errors import SimulationError
+
+if TYPE_CHECKING:
+    from pluri.neurons.tree.structure import ElementTree
 
 #: A path, or the element itself.
 Place = str | Element
@@ -23,8 +26,8 @@ class Names:
     """A tree of elements by their names, with a place that relative paths begin at."""
 
     def __init__(self) -> None:
-        self.root: Element = _Root("", None, self)
-        self._current = self.root
+        self.root: Element = _Root("", None, cast("ElementTree", self))
+        self._current: Element = self.root
         self._left: dict[str, int] = {}  # paths that moved elements were created at
 
     # What the numerics add --------------------------------------------------------------------------------------
@@ -139,7 +142,7 @@ class Names:
             parent._children = {}
         if name in parent._children:
             raise SimulationError(f"{parent._children[name].path} already exists")
-        element = kind(name, parent, self)
+        element = kind(name, parent, cast("ElementTree", self))
         parent._children[name] = element
         path = element.path
         times = self._left.get(path, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -58,14 +59,13 @@ class ElementTree(Names):
         start, end = self._end(source), self._end(destination)
         if start[0] is end[0]:
             raise SimulationError(f"{start[0].path} cannot be linked to itself")
+        slots = None
         try:
             slots = matching_slots(start, end, wire=False)
         except SimulationError:
             # A channel may be linked to its compartment or the compartment to its channel: it is the same thing.
-            try:
+            with suppress(SimulationError):
                 slots = matching_slots(end, start, wire=False)
-            except SimulationError:
-                slots = None  # type: ignore[assignment]
             if slots is None or end[0].slots[slots[0]].kind not in ("conductance", "axial"):
                 raise
             start, end = end, start
@@ -199,7 +199,8 @@ class ElementTree(Names):
         links = [one for one in self.links if id(one.source) in ids and id(one.destination) in ids]
         wires = [one for one in self.connections if id(one.source) in ids and id(one.destination) in ids]
         if self.verbose >= 1:
-            for one in [*self.links, *self.connections]:
+            either: list[Link | Connection] = [*self.links, *self.connections]
+            for one in either:
                 if (id(one.source) in ids) != (id(one.destination) in ids):
                     print(f"not copied: {one.source.path} to {one.destination.path}")
         return links, wires
