@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pluri.neurons.graphics.making import GraphicsCommands
+from pluri.neurons.language.twins import ScriptCommands
 from pluri.neurons.tree.element import Element
 from pluri.neurons.tree.errors import SimulationError
 from pluri.neurons.tree.structure import ElementTree
 from pluri.validation import Number, Whole
 
 
-class Clocked(ElementTree):
-    """A tree of elements with clocks."""
+class Clocked(ElementTree, GraphicsCommands, ScriptCommands):
+    """A tree of elements with clocks, and with the methods that scripts and control panels call."""
 
     def __init__(self, dt: float, *, verbose: int = 0) -> None:
         super().__init__(verbose=verbose)

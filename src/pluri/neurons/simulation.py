@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from pluri.neurons.clocks import Clocked
-from pluri.neurons.graphics.making import GraphicsCommands
-from pluri.neurons.language.twins import ScriptCommands
 from pluri.neurons.numerics.network import Network
 from pluri.neurons.numerics.numbering import is_python
 from pluri.neurons.numerics.recording import Recording, Request
@@ -24,7 +22,7 @@ from pluri.validation import Flag, Number, Only, RandomState, Whole, as_generato
 METHODS = ("euler", "exp_euler", "backward_euler", "crank_nicolson")
 
 
-class Simulation(Clocked, GraphicsCommands, ScriptCommands):
+class Simulation(Clocked):
     """A network of elements, and its time.
 
     Elements are created by the name of their class at a path, joined by `link` (values pass within a step: a channel
