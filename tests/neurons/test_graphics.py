@@ -143,7 +143,7 @@ def tree_of(parents, lengths):
 
 @given(
     st.lists(st.integers(0, 1000), min_size=1, max_size=40),
-    st.lists(st.floats(1, 300), min_size=41, max_size=41),
+    st.lists(st.floats(1.5, 300), min_size=41, max_size=41),
 )
 def test_drawn_compartments_have_their_length_and_touch_their_neighbours(choices, lengths):
     parents = [0, *(choice % (number + 1) for number, choice in enumerate(choices))]
@@ -160,6 +160,15 @@ def test_drawn_compartments_have_their_length_and_touch_their_neighbours(choices
             px0, py0, px1, py1, pwide = segments[parents[number]]
             gap = math.hypot(x0 - px1, y0 - py1)
             assert gap == pytest.approx(pwide / 2 if (px0, py0) == (px1, py1) else 0, abs=1e-6)
+
+
+def test_compartments_without_a_shape_are_discs_in_a_row():
+    sim = Simulation()
+    for number in range(3):
+        sim.create("compartment", f"/c[{number}]")
+        if number:
+            sim.link(f"/c[{number - 1}]", f"/c[{number}]")
+    assert segments_of(sim, sim.find("/c*")) == [(x, 10, x, 10, 20) for x in (0, 30, 60)]
 
 
 def test_cells_with_coordinates_are_drawn_there():

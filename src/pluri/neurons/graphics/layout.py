@@ -228,7 +228,6 @@ def _laid_out(order: list[int], parent: dict[int, int], sizes: list[tuple[float,
     root = order[0]
     length, diameter = sizes[root]
     round_soma = length <= 3 * diameter
-    reach = diameter / 2 if round_soma else length
     found[root] = (0.0, 0.0, 0.0, 0.0, diameter) if round_soma else (0.0, 0.0, length, 0.0, diameter)
     # Sector of each: its middle and its width, in radians; and the point that it begins at.
     whole = 2 * math.pi if round_soma and len(children[root]) > 1 else 0.9 * math.pi
@@ -244,12 +243,15 @@ def _laid_out(order: list[int], parent: dict[int, int], sizes: list[tuple[float,
             angle = middle if len(children[one]) == 1 else at + share / 2
             sector[child] = (angle, share if len(children[one]) > 1 else wide)
             at += share
-            if one == root and round_soma:
-                x, y = reach * math.cos(angle), reach * math.sin(angle)
-            else:
-                x, y = found[one][2], found[one][3]
+            x, y, size = found[one][2], found[one][3], found[one][4]
+            if found[one][:2] == (x, y):  # from the edge of a disc
+                x, y = x + size / 2 * math.cos(angle), y + size / 2 * math.sin(angle)
             length, diameter = sizes[child]
-            found[child] = (x, y, x + length * math.cos(angle), y + length * math.sin(angle), diameter)
+            end = (x + length * math.cos(angle), y + length * math.sin(angle))
+            if length == diameter:  # another soma, a little apart: as far as a gap junction can be seen
+                found[child] = (*end, *end, diameter)
+            else:
+                found[child] = (x, y, *end, diameter)
 
 
 def _moved_below(order: list[int], found: list[Segment], below: float) -> float:

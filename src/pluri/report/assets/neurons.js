@@ -125,7 +125,7 @@
         neuronPlots.graph(one.canvas, film, one.graph.unit, seen);
         one.rates.forEach((place, trace) => {
           if (!place) return;
-          place.hidden = film.spikes[trace].length === 0;
+          place.hidden = film.spikes[trace].length < 2;  // a voltage that rises once is no rhythm
           const rate = rateOf(film.spikes[trace], now);
           place.textContent = `${rate < 10 ? rate.toFixed(1) : Math.round(rate)} Hz`;
           place.dataset.rate = rate.toFixed(3);

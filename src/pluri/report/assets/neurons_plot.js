@@ -47,7 +47,7 @@ const neuronPlots = (() => {
     context.textAlign = "right"; context.textBaseline = "middle";
     const y = (value) => bottom - (bottom - top) * (value - low) / (high - low);
     const x = (time) => left + (right - left) * (time - from) / (to - from);
-    for (const value of ticks(low, high, Math.max(3, (bottom - top) / 26))) {
+    for (const value of ticks(low, high, Math.min(8, Math.max(3, (bottom - top) / 26)))) {
       const at = Math.round(y(value)) + 0.5;
       context.beginPath(); context.moveTo(left, at); context.lineTo(right, at); context.stroke();
       context.fillText(told(value), left - 6, at);
@@ -109,7 +109,7 @@ const neuronPlots = (() => {
     const stop = view.cursor === null ? film.t.length : firstFrom(film.t, view.until + 1e-9);
     let [low, high] = extent(film, start, film.t.length);
     // Of voltages that spike the scale stays: traces would jump with each spike that enters or leaves the window.
-    if (unit === "mV" && film.spikes.some((times) => times.length) && low > -100 && high < 60) {
+    if (unit === "mV" && film.spikes.some((times) => times.length > 1) && low > -100 && high < 60) {
       low = Math.min(low, -80); high = Math.max(high, 45);
     }
     [low, high] = margin(low, high);
@@ -140,25 +140,29 @@ const neuronPlots = (() => {
     const n = names.length, band = Math.min(70, height * 0.26);
     const area = {left: 52, right: width - 12, top: 20, bottom: height - 24};
     const split = area.bottom - band;
-    const start = firstFrom(film.t, view.from), stop = firstFrom(film.t, view.until + 1e-9);
+    // Bins begin at multiples of their width, so that bars move with the window and keep their heights.
+    const bin = (view.to - view.from) / 100, first = Math.floor(view.from / bin), counts = new Float64Array(102);
+    const start = firstFrom(film.t, first * bin), stop = firstFrom(film.t, view.until + 1e-9);
     const x = (time) => area.left + (area.right - area.left) * (time - view.from) / (view.to - view.from);
     const row = (split - 8 - area.top) / Math.max(1, n), tall = Math.max(2, Math.min(9, row * 0.8));
     context.strokeStyle = css("--line"); context.strokeRect(area.left + 0.5, area.top + 0.5, area.right - area.left - 1, split - 8 - area.top);
     context.fillStyle = css("--c0");
-    const bin = (view.to - view.from) / 100, counts = new Float64Array(100);
     for (let i = start; i < stop; i += 1) {
-      context.fillRect(x(film.t[i]) - 1, area.top + row * (film.u[i] + 0.5) - tall / 2, 2, tall);
-      const k = Math.floor((film.t[i] - view.from) / bin);
-      if (k >= 0 && k < 100) counts[k] += 1;
+      if (film.t[i] >= view.from) context.fillRect(x(film.t[i]) - 1, area.top + row * (film.u[i] + 0.5) - tall / 2, 2, tall);
+      const k = Math.floor(film.t[i] / bin) - first;
+      if (k >= 0 && k < counts.length) counts[k] += 1;
     }
     const rates = counts.map((count) => 1000 * count / bin / Math.max(1, n));
     const most = Math.max(10, ...rates);
     const axes = frame(context, width, height, view.from, view.to, 0, most * 1.05, "", {...area, top: split});
+    context.save();
+    context.beginPath(); context.rect(area.left, split - 4, area.right - area.left, area.bottom - split + 8); context.clip();
     context.fillStyle = css("--c1"); context.globalAlpha = 0.75;
     rates.forEach((rate, k) => {
-      const at = axes.x(view.from + k * bin), wide = axes.x(view.from + (k + 1) * bin) - at;
+      const at = axes.x((first + k) * bin), wide = axes.x((first + k + 1) * bin) - at;
       if (rate > 0) context.fillRect(at, axes.y(rate), Math.max(1, wide - 0.5), area.bottom - axes.y(rate));
     });
+    context.restore();
     context.globalAlpha = 1;
     context.fillStyle = css("--quiet"); context.textAlign = "left"; context.textBaseline = "bottom";
     context.fillText(`${n} cell${n === 1 ? "" : "s"}; below: spikes of a cell in a second`, 4, area.top - 3);
