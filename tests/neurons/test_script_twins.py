@@ -186,8 +186,8 @@ def test_half_centres_take_turns(ran):
 
 
 def test_the_hopfield_network_finds_its_pattern(ran):
-    # 3 patterns in 48 units and 15 % noise: far below the capacity. The seed stands in the script; of 200 others 1 stayed
-    # at an overlap of 0.9 or less (`python tests/neurons/test_script_twins.py`).
+    # 3 patterns in 48 units and 15 % noise: far below the capacity. The seed stands in the script; of 200 others one
+    # stayed at an overlap of 0.9 or less (`python tests/neurons/test_script_twins.py`).
     _, result, said = ran("hopfield")
     assert result["/overlap[1]", "y"][-1] > 0.9
     assert said[0].startswith("overlaps after ten sweeps")

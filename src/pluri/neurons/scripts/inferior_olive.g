@@ -14,7 +14,7 @@ for i = 0 to n - 1
     link /olive/cell[{i}]/inhibition to /olive/cell[{i}]/soma
 end
 
-// Gap junctions join neighbours; one inhibitory cell, which all of them drive, lets go of them together.
+// Gap junctions join neighbours, and each cell inhibits the one half-way round.
 for i = 1 to n - 1
     link /olive/cell[{i - 1}]/soma to /olive/cell[{i}]/soma
 end
