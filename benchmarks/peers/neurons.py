@@ -103,9 +103,9 @@ def first_brian2() -> dict[str, object]:
     b.defaultclock.dt = DT * b.ms
     equations = """
     dv/dt = (I - gna*m**3*h*(v - 50*mV) - gk*n**4*(v + 77*mV) - gl*(v + 54.387*mV))/C : volt
-    dm/dt = 0.1*10*exprel(-(v/mV + 40)/10)/ms*(1 - m) - 4*exp(-(v/mV + 65)/18)/ms*m : 1
+    dm/dt = 1/exprel(-(v/mV + 40)/10)/ms*(1 - m) - 4*exp(-(v/mV + 65)/18)/ms*m : 1
     dh/dt = 0.07*exp(-(v/mV + 65)/20)/ms*(1 - h) - 1/(1 + exp(-(v/mV + 35)/10))/ms*h : 1
-    dn/dt = 0.01*10*exprel(-(v/mV + 55)/10)/ms*(1 - n) - 0.125*exp(-(v/mV + 65)/80)/ms*n : 1
+    dn/dt = 0.1/exprel(-(v/mV + 55)/10)/ms*(1 - n) - 0.125*exp(-(v/mV + 65)/80)/ms*n : 1
     I : amp
     """
     area = 400 * 3.141592653589793e-8 * b.cm**2

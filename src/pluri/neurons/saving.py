@@ -11,7 +11,7 @@ import numpy as np
 
 from pluri.neurons.numerics.numbering import families_of
 from pluri.neurons.numerics.recording import Group, Request
-from pluri.neurons.numerics.records import FAMILIES, N_FLIGHTS
+from pluri.neurons.numerics.records import FAMILIES
 from pluri.neurons.tree.element import REGISTER, class_named
 from pluri.neurons.tree.errors import SimulationError
 from pluri.neurons.tree.messages import Connection, Link
@@ -83,15 +83,11 @@ def _state(simulation: Simulation, number: dict[int, int]) -> dict[str, Any]:
     for one in network.assembly.elements:
         for which, (family, own) in enumerate(zip(families_of(one), network.assembly.numbers.get(id(one), ()))):
             rows.append((number[id(one)], which, list(FAMILIES).index(family), own))
-    n = int(network.arrays.progress[N_FLIGHTS])
-    sources = network.arrays.sources
     places = {k: number[id(one)] for k, one in network.sources_by_number.items()}
     return {
         "numbers": np.array(rows, dtype=np.int64).reshape(-1, 4),
         "state": network.state.copy(),
-        "flights": np.array(
-            [(places[int(sources.flight_source[i])], sources.flight_time[i]) for i in range(n)], dtype=float
-        ).reshape(-1, 2),
+        "flights": np.array([(places[k], at) for k, at in network.flights()], dtype=float).reshape(-1, 2),
         "past": network.arrays.watch.past.copy(),
     }
 

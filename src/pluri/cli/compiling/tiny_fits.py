@@ -210,10 +210,15 @@ def _sampler(name: str, *, gradient: bool) -> Callable[[], Any]:
     return run
 
 
-def _two_neurons() -> Any:
-    from pluri.neurons.models import two_neurons
+def _neurons(model: str) -> Callable[[], Any]:
+    """A short run of a network."""
 
-    return two_neurons().run(1.0)
+    def run() -> Any:
+        from pluri.neurons import models
+
+        return getattr(models, model)().run(1.0)
+
+    return run
 
 
 #: What is no estimator: its package and how it is run.
@@ -224,7 +229,9 @@ RUNS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "DPP": ("pluri.processes.dpp", _dpp),
     "DPP of features": ("pluri.processes.dpp", _dpp_of_features),
     "KDPP": ("pluri.processes.dpp", _fixed_size_dpp),
-    "Simulation": ("pluri.neurons", _two_neurons),
+    "Simulation of cells": ("pluri.neurons", _neurons("hodgkin_huxley_patch")),
+    "Simulation of a network": ("pluri.neurons", _neurons("two_neurons")),
+    "Simulation of units": ("pluri.neurons", _neurons("half_centre")),
     "NUTS": ("pluri.inference.mcmc", _sampler("NUTS", gradient=True)),
     "HMC": ("pluri.inference.mcmc", _sampler("HMC", gradient=True)),
     "Slice": ("pluri.inference.mcmc", _sampler("Slice", gradient=False)),

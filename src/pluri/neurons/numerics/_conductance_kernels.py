@@ -99,6 +99,8 @@ def open_channels(channels, cells, step):
 @compiled(inner=True, allocates=False)
 def open_synapses(synapses, cells):
     """Change conductances of synapses by the exact recursion of a step, and total and push."""
+    if synapses is None:
+        return
     voltage, total, push = cells.voltage, cells.total, cells.push
     conductance, rising, decaying = synapses.conductance, synapses.rising, synapses.decaying
     compartment, scale, reversal = synapses.compartment, synapses.scale, synapses.reversal

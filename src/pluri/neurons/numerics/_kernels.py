@@ -5,15 +5,13 @@ import math
 
 from pluri.engine.compiled import compiled
 from pluri.neurons.numerics._conductance_kernels import open_channels, open_graded, open_synapses
-from pluri.neurons.numerics._spike_kernels import detect_spikes, emit_spikes, receive_spikes
+from pluri.neurons.numerics._spike_kernels import detect_spikes, emit_spikes, has_room, receive_spikes
 from pluri.neurons.numerics._unit_kernels import move_units
 from pluri.neurons.numerics.records import (
     BACKWARD_EULER,
     EULER,
     EXP_EULER,
     LOWEST,
-    N_FLIGHTS,
-    N_SPIKES,
     STATUS,
     STEP,
     WHERE,
@@ -23,6 +21,8 @@ from pluri.neurons.numerics.records import (
 @compiled(inner=True, allocates=False)
 def run_stimuli(stimuli, cells, state, step, dt):
     """Change outputs of stimuli, and push and total of the compartments that they and clamps act on."""
+    if stimuli is None:
+        return
     middle = (step + 0.5) * dt
     output, level, base = stimuli.output, stimuli.level, stimuli.base
     times, place = stimuli.pulse_times, stimuli.pulse_output
@@ -166,9 +166,9 @@ def before_voltages(arrays, dt):
     for i in range(len(total)):
         total[i] = conductance[i]
         push[i] = drive[i] + inject[i]
-    receive_spikes(arrays.sources, arrays.synapses, arrays.progress, dt)
+    receive_spikes(arrays.wires, arrays.synapses, arrays.progress, dt)
     run_stimuli(arrays.stimuli, cells, arrays.state, step, dt)
-    emit_spikes(arrays.sources, arrays.progress, dt)
+    emit_spikes(arrays.wires, arrays.sources, arrays.progress, dt)
     open_channels(arrays.channels, cells, step)
     open_synapses(arrays.synapses, cells)
     open_graded(arrays.graded, cells, arrays.state, arrays.watch.past, step)
@@ -184,7 +184,7 @@ def after_voltages(arrays, dt):
     if wrong >= 0:
         progress[STATUS], progress[WHERE] = 1, wrong
         return False
-    detect_spikes(arrays.sources, arrays.cells, progress, dt)
+    detect_spikes(arrays.sources, arrays.wires, arrays.cells, progress, dt)
     record(arrays.watch, arrays.state, progress[STEP])
     return True
 
@@ -196,12 +196,9 @@ def advance(arrays, method, dt, n_steps, part):
     With `part` 1 it does what comes before voltages move, and with 2 the rest of that step, the implicit solution being
     in ``push``: for couplings in cycles, which SciPy solves. With 0 it does all.
     """
-    progress, n_sources = arrays.progress, len(arrays.sources.last)
-    spike_room, flight_room = len(arrays.sources.spike_time), len(arrays.sources.flight_time)
     for _ in range(n_steps):
         if part != 2:
-            # A source sends one spike in a step at most.
-            if progress[N_SPIKES] + n_sources > spike_room or progress[N_FLIGHTS] + n_sources > flight_room:
+            if not has_room(arrays.sources, arrays.wires, arrays.progress):
                 return
             before_voltages(arrays, dt)
         if part == 1:

@@ -27,33 +27,54 @@ def uniform(key, counter):
 
 
 @compiled(inner=True, allocates=False)
-def send(sources, progress, source, time, dt):
+def send(sources, wires, progress, source, time, dt):
     """Change the lists of spikes and of what is on its way by a spike at `time` (in steps)."""
     n = progress[N_SPIKES]
     sources.spike_source[n], sources.spike_time[n] = source, time * dt
     progress[N_SPIKES] = n + 1
     sources.last[source] = time * dt
-    if sources.begin[source] < sources.begin[source + 1]:
+    put_on_its_way(wires, progress, source, time)
+
+
+@compiled(inner=True, allocates=False)
+def put_on_its_way(wires, progress, source, time):
+    """Change the list of what is on its way by a spike that has targets."""
+    if wires is None:
+        return
+    if wires.begin[source] < wires.begin[source + 1]:
         n = progress[N_FLIGHTS]
-        sources.flight_source[n], sources.flight_time[n] = source, time
-        sources.flight_next[n] = sources.begin[source]
+        wires.flight_source[n], wires.flight_time[n] = source, time
+        wires.flight_next[n] = wires.begin[source]
         progress[N_FLIGHTS] = n + 1
 
 
 @compiled(inner=True, allocates=False)
-def receive_spikes(sources, synapses, progress, dt):
+def has_room(sources, wires, progress):
+    """Whether every source can send a spike in the next step; none sends two."""
+    n_sources = len(sources.last)
+    if progress[N_SPIKES] + n_sources > len(sources.spike_time):
+        return False
+    if wires is None:
+        return True
+    return progress[N_FLIGHTS] + n_sources <= len(wires.flight_time)
+
+
+@compiled(inner=True, allocates=False)
+def receive_spikes(wires, synapses, progress, dt):
     """Change synapses by the spikes that are due at this step, and the list of what is on its way."""
+    if wires is None:
+        return
     step, kept = progress[STEP], 0
-    begin, target, weight, due, exact = sources.begin, sources.target, sources.weight, sources.due, sources.exact
+    begin, target, weight, due, exact = wires.begin, wires.target, wires.weight, wires.due, wires.exact
     for i in range(progress[N_FLIGHTS]):
-        source, time, at = sources.flight_source[i], sources.flight_time[i], sources.flight_next[i]
+        source, time, at = wires.flight_source[i], wires.flight_time[i], wires.flight_next[i]
         end = begin[source + 1]
         while at < end and time + due[at] < step + 1:
             late = (step - (time + due[at] - 1.0)) * dt if exact[at] else 0.0
             receive(synapses, target[at], weight[at], late, step * dt)
             at += 1
         if at < end:
-            sources.flight_source[kept], sources.flight_time[kept], sources.flight_next[kept] = source, time, at
+            wires.flight_source[kept], wires.flight_time[kept], wires.flight_next[kept] = source, time, at
             kept += 1
     progress[N_FLIGHTS] = kept
 
@@ -79,32 +100,34 @@ def receive(synapses, j, weight, late, now):
 
 
 @compiled(inner=True, allocates=False)
-def emit_spikes(sources, progress, dt):
+def emit_spikes(wires, sources, progress, dt):
     """Change the lists of spikes by those of random sources and of lists of times."""
+    if wires is None:
+        return
     step = progress[STEP]
-    for i in range(len(sources.random_source)):
-        period = sources.random_period[i]
+    for i in range(len(wires.random_source)):
+        period = wires.random_period[i]
         if step % period != 0:
             continue
-        chance = -math.expm1(-sources.rate[i] * 1e-3 * dt * period)
-        if uniform(sources.random_key[i], 2 * step) < chance:
-            part = uniform(sources.random_key[i], 2 * step + 1)
-            send(sources, progress, sources.random_source[i], step + part * period, dt)
-    for i in range(len(sources.listed_source)):
-        first, last = sources.listed_begin[i], sources.listed_begin[i + 1]
+        chance = -math.expm1(-wires.rate[i] * 1e-3 * dt * period)
+        if uniform(wires.random_key[i], 2 * step) < chance:
+            part = uniform(wires.random_key[i], 2 * step + 1)
+            send(sources, wires, progress, wires.random_source[i], step + part * period, dt)
+    for i in range(len(wires.listed_source)):
+        first, last = wires.listed_begin[i], wires.listed_begin[i + 1]
         low, high = first, last
         while low < high:  # the first time of this step or later
             k = (low + high) // 2
-            if sources.listed_time[k] < step - 1e-9:
+            if wires.listed_time[k] < step - 1e-9:
                 low = k + 1
             else:
                 high = k
-        if low < last and sources.listed_time[low] < step + 1 - 1e-9:
-            send(sources, progress, sources.listed_source[i], sources.listed_time[low], dt)
+        if low < last and wires.listed_time[low] < step + 1 - 1e-9:
+            send(sources, wires, progress, wires.listed_source[i], wires.listed_time[low], dt)
 
 
 @compiled(inner=True, allocates=False)
-def detect_spikes(sources, cells, progress, dt):
+def detect_spikes(sources, wires, cells, progress, dt):
     """Change the lists of spikes by voltages that have risen through a threshold, and reset those that are reset."""
     step, voltage = progress[STEP], cells.voltage
     before, last = sources.before, sources.last
@@ -116,7 +139,7 @@ def detect_spikes(sources, cells, progress, dt):
         elif v >= threshold and (old < threshold or sources.resets[i]):
             time = step - 1 + (threshold - old) / (v - old) if old < threshold else np.float64(step)
             if time * dt - last[i] >= sources.refractory[i]:
-                send(sources, progress, i, time, dt)
+                send(sources, wires, progress, i, time, dt)
                 if sources.resets[i]:
                     voltage[c] = sources.reset_voltage[i]
         before[i] = voltage[c]

@@ -48,11 +48,17 @@ class Network:
         values = wires.Values(assembly)
         cells = parts.make_cells(assembly)
         channels = parts.make_channels(assembly, cells.voltage, tables=simulation.rate_tables)
-        graded = parts.make_graded(assembly, wires.graded_inputs(assembly, values)) if assembly.graded else None
-        units = wires.make_units(assembly, values) if assembly.units else None
         inputs = wires.inputs_of(assembly, values, assembly.python)
-        stimuli = parts.make_stimuli(assembly, wires.currents(assembly, values), wires.commands(assembly, values))
-        synapses, sources = parts.make_synapses(assembly), wires.make_sources(assembly)
+        sources = wires.make_sources(assembly)
+        stimuli = synapses = lines = graded = units = None
+        everything = bool(assembly.graded or assembly.units)
+        driven = assembly.synapses or assembly.pulses or assembly.tables or assembly.randoms or assembly.python
+        if everything:
+            graded = parts.make_graded(assembly, wires.graded_inputs(assembly, values))
+            units = wires.make_units(assembly, values)
+        if everything or driven:
+            stimuli = parts.make_stimuli(assembly, wires.currents(assembly, values), wires.commands(assembly, values))
+            synapses, lines = parts.make_synapses(assembly), wires.make_wires(assembly)
         for one in assembly.elements:
             if isinstance(one, Recorder | Axon):
                 assembly.numbers.setdefault(id(one), ())
@@ -60,7 +66,9 @@ class Network:
         recording.begin(simulation, self, step)
         watch = make_watch(recording, values, self.state)
         progress = np.array([step, 0, 0, 0, 0], dtype=np.int64)
-        self.arrays = Arrays(self.state, progress, cells, channels, synapses, graded, stimuli, sources, units, watch)
+        self.arrays = Arrays(
+            self.state, progress, cells, channels, sources, watch, stimuli, synapses, lines, graded, units
+        )
         self.sources_by_number = self._sources()
         self.python = PythonElements(self, inputs) if assembly.python else None
         self.cycles = CyclicSolver(self) if assembly.forest.loops and self.method > 1 else None
@@ -153,14 +161,14 @@ class Network:
 
     def _make_room(self) -> None:
         """Make the lists of spikes longer if they may overflow in the next step."""
-        sources, progress = self.arrays.sources, self.arrays.progress
-        if progress[N_FLIGHTS] + len(sources.last) <= len(sources.flight_time):
+        lines, progress = self.arrays.wires, self.arrays.progress
+        if lines is None or progress[N_FLIGHTS] + len(self.arrays.sources.last) <= len(lines.flight_time):
             return
         longer = {
-            name: np.concatenate([getattr(sources, name), np.zeros_like(getattr(sources, name))])
+            name: np.concatenate([getattr(lines, name), np.zeros_like(getattr(lines, name))])
             for name in ("flight_source", "flight_time", "flight_next")
         }
-        self.arrays = self.arrays._replace(sources=sources._replace(**longer))
+        self.arrays = self.arrays._replace(wires=lines._replace(**longer))
 
     # Checks -----------------------------------------------------------------------------------------------------
 
@@ -186,7 +194,9 @@ class Network:
             p, q = channels.powers[block]
             open_share = channels.first[part] ** p * channels.second[part] ** q
             np.add.at(total, channels.compartment[part], channels.largest[part] * open_share)
-        np.add.at(total, self.arrays.stimuli.clamp_compartment, self.arrays.stimuli.clamp_conductance)
+        stimuli = self.arrays.stimuli
+        if stimuli is not None:
+            np.add.at(total, stimuli.clamp_compartment, stimuli.clamp_conductance)
         limit = 2 * cells.capacitance / total
         if len(limit) and limit.min() < self.dt:
             at = int(limit.argmin())
@@ -231,22 +241,28 @@ class Network:
 
     def _take_over_flights(self, old: Network) -> None:
         numbers = {id(one): number for number, one in self.sources_by_number.items()}
-        n = int(old.arrays.progress[N_FLIGHTS])
-        for i in range(n):
-            element = old.sources_by_number[int(old.arrays.sources.flight_source[i])]
+        for source, at in old.flights():
+            element = old.sources_by_number[source]
             if id(element) in numbers:
-                self.add_flight(numbers[id(element)], float(old.arrays.sources.flight_time[i]))
+                self.add_flight(numbers[id(element)], at)
+
+    def flights(self) -> list[tuple[int, float]]:
+        """Source and time (in steps) of each spike that is on its way."""
+        lines, n = self.arrays.wires, int(self.arrays.progress[N_FLIGHTS])
+        return [] if lines is None else list(zip(lines.flight_source[:n].tolist(), lines.flight_time[:n].tolist()))
 
     def add_flight(self, source: int, at: float) -> None:
         """Have a spike be on its way that was sent at some time (in steps)."""
         self._make_room()
-        sources, progress = self.arrays.sources, self.arrays.progress
-        first, last = sources.begin[source], sources.begin[source + 1]
-        arrived = int(np.searchsorted(at + sources.due[first:last], self.step))
+        lines, progress = self.arrays.wires, self.arrays.progress
+        if lines is None:
+            return
+        first, last = lines.begin[source], lines.begin[source + 1]
+        arrived = int(np.searchsorted(at + lines.due[first:last], self.step))
         if first + arrived < last:
             n = progress[N_FLIGHTS]
-            sources.flight_source[n], sources.flight_time[n] = source, at
-            sources.flight_next[n] = first + arrived
+            lines.flight_source[n], lines.flight_time[n] = source, at
+            lines.flight_next[n] = first + arrived
             progress[N_FLIGHTS] += 1
 
     def _take_over_past(self, old: Network, moved: Array) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pluri.neurons.numerics.records import N_FLIGHTS, STEP
+from pluri.neurons.numerics.records import STEP
 from pluri.neurons.numerics.wires import source_number
 from pluri.neurons.tree.element import Element
 from pluri.neurons.tree.errors import SimulationError
@@ -74,7 +74,7 @@ class PythonElements:
                 value += share * (float(past[(step - lag - 1) % len(past), column]) - value)
             total += weight * value
         outlet = network.assembly.outlets.get((id(element), slot))
-        if outlet is not None and outlet[0] == "synapse":
+        if outlet is not None and outlet[0] == "synapse" and arrays.synapses is not None:
             total += float(arrays.synapses.rising[outlet[1]])
             arrays.synapses.rising[outlet[1]] = 0.0
         return total
@@ -110,6 +110,4 @@ class PythonElements:
         step = int(progress[STEP])
         sources.last[source] = step * network.dt
         network.recording.add_spikes([source], [step * network.dt], network.sources_by_number)
-        if progress[N_FLIGHTS] >= len(sources.flight_time):
-            network._make_room()
         network.add_flight(source, float(step))

@@ -131,16 +131,23 @@ class Stimuli(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Sources of spikes, what they are wired to, and what is on its way."""
+    """Sources of spikes, those that watch a voltage first, and the spikes of now."""
 
     last: Array
     before: Array
-    rate: Array
-    compartment: Array  # of axons, which come first
+    compartment: Array
     threshold: Array
     refractory: Array
     resets: Array
     reset_voltage: Array
+    spike_source: Array
+    spike_time: Array  # in ms
+
+
+class Wires(NamedTuple):
+    """Random spikes and lists of times, what sources are wired to, and what is on its way."""
+
+    rate: Array
     random_source: Array
     random_key: Array
     random_period: Array
@@ -155,8 +162,6 @@ class Sources(NamedTuple):
     flight_source: Array
     flight_time: Array  # in steps
     flight_next: Array
-    spike_source: Array
-    spike_time: Array  # in ms
 
 
 class Units(NamedTuple):
@@ -193,15 +198,21 @@ class Watch(NamedTuple):
 
 
 class Arrays(NamedTuple):
-    """A compiled network."""
+    """A compiled network.
+
+    There are three makes of it, so that the first network somebody runs does not wait for what it does without: cells
+    with channels and axons; these with stimuli, synapses and wires; and all, with graded synapses and units. What a
+    make lacks is None.
+    """
 
     state: Array
     progress: Array
     cells: Cells
     channels: Channels
-    synapses: Synapses
-    graded: Graded | None  # what many networks do without is not compiled for them
-    stimuli: Stimuli
     sources: Sources
-    units: Units | None
     watch: Watch
+    stimuli: Stimuli | None
+    synapses: Synapses | None
+    wires: Wires | None
+    graded: Graded | None
+    units: Units | None

@@ -16,7 +16,7 @@ from pluri.neurons.library.units import FUNCTIONS, BinaryUnit, Unit
 from pluri.neurons.numerics.assembling import Assembly
 from pluri.neurons.numerics.canonical_order import digest
 from pluri.neurons.numerics.parts import integers, numbers, thresholds, views
-from pluri.neurons.numerics.records import Array, Sources, Units
+from pluri.neurons.numerics.records import Array, Sources, Units, Wires
 from pluri.neurons.tree.element import Element
 from pluri.neurons.tree.errors import SimulationError, SimulationWarning
 from pluri.neurons.tree.messages import Connection, Link
@@ -112,29 +112,29 @@ def stream_key(assembly: Assembly, element: Any) -> int:
 
 
 def make_sources(assembly: Assembly) -> Sources:
-    """Arrays of sources of spikes and their wires."""
+    """Arrays of sources of spikes."""
     last, before = views(assembly, "source")
-    (rate,) = views(assembly, "random")
     last[:] = -1e9
     compartment, threshold, refractory, resets, reset_voltage = thresholds(assembly)
     voltage = views(assembly, "compartment")[0]
     before[: len(compartment)] = voltage[compartment]
+    room = max(1024, 2 * len(last))
+    spikes = np.zeros(room, dtype=np.int64), np.zeros(room)
+    return Sources(last, before, compartment, threshold, refractory, resets, reset_voltage, *spikes)
+
+
+def make_wires(assembly: Assembly) -> Wires:
+    """Arrays of random spikes, lists of times, wires, and what is on its way."""
+    (rate,) = views(assembly, "random")
     for i, one in enumerate(assembly.randoms):
         rate[i] = one.kept("rate", one.declared()["rate"].default)
     number = {id(one): assembly.numbers[id(one)][1] for one in assembly.tables}
     listed = [one for one in assembly.tables if not one.values]
     dt = assembly.simulation.dt
     begin, target, weight, due, exact = _wires(assembly)
-    room = max(1024, 2 * len(last))
-    return Sources(
-        last,
-        before,
+    room = max(1024, 2 * assembly.counts["source"])
+    return Wires(
         rate,
-        compartment,
-        threshold,
-        refractory,
-        resets,
-        reset_voltage,
         integers([assembly.numbers[id(one)][0] for one in assembly.randoms]),
         np.array([stream_key(assembly, one) for one in assembly.randoms], dtype=np.uint64),
         integers([assembly.ticks(one) for one in assembly.randoms]),
@@ -149,8 +149,6 @@ def make_sources(assembly: Assembly) -> Sources:
         np.zeros(room, dtype=np.int64),
         np.zeros(room),
         np.zeros(room, dtype=np.int64),
-        np.zeros(room, dtype=np.int64),
-        np.zeros(room),
     )
 
 
