@@ -213,6 +213,24 @@ def test_buttons_steps_resets_and_commands(chromium, served):
     assert server.state()["time"] == reached
 
 
+@pytest.mark.slow
+def test_a_page_of_another_origin_in_the_same_browser_cannot_start_it(chromium, served, tmp_path):
+    server = served()
+    (tmp_path / "evil.html").write_text("<h1>evil</h1>")
+    chromium.open((tmp_path / "evil.html").as_uri())
+    chromium.wait("document.readyState === 'complete' && document.querySelector('h1') !== null")
+    for kind in ("text/plain", "application/json"):
+        said = chromium.value(
+            f"fetch('{server.url.replace('/?', '/act?')}', {{method: 'POST', mode: 'no-cors', "
+            f"headers: {{'Content-Type': '{kind}'}}, body: JSON.stringify({{action: 'start'}})}})"
+            ".then((a) => String(a.status), String)"
+        )
+        assert said in ("0", "TypeError: Failed to fetch")  # it may be sent, but is not answered
+    time.sleep(0.2)
+    assert server.state()["running"] is False
+    assert server.state()["time"] == 0
+
+
 def simulated():
     sim = Simulation(dt=0.05)
     sim.create("active_compartment", "/soma", length=20, diameter=20, inject=0.2)
