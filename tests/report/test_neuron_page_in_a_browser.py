@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pluri.neurons import Simulation
+from pluri.neurons.language import Limits
 from pluri.report import neuron_report
 from pluri.report.local_server import serve_in_background
 from pluri.report.neurons.server import NeuronServer
@@ -370,6 +371,19 @@ def test_what_is_new_is_sent_once_and_a_reset_begins_anew(session):
     status, page = ask(session.server_port, session.token, "GET", "/film", Origin=None)
     assert status == 200
     assert b"connect-src" not in page
+
+
+def test_an_endless_loop_is_paused_like_anything_else(session):
+    live = session.session
+    live.interpreter.limits = Limits(statements=10**12)
+    assert ask(session.server_port, session.token, body={"action": "command", "text": "while true\nend"})[0] == 200
+    assert live.state(-1, -1, -1)["busy"] is True
+    live.act("pause")
+    end = time.monotonic() + 60
+    while live.state(-1, -1, -1)["busy"] and time.monotonic() < end:
+        time.sleep(0.01)
+    assert ask(session.server_port, session.token, body={"action": "step", "duration": 1})[0] == 200
+    assert live.state(-1, -1, -1)["time"] == pytest.approx(61)
 
 
 def test_trouble_in_a_run_is_told_and_stops_it(session):

@@ -124,7 +124,7 @@ class Interpreter:
             self._statement(statement)
 
     def _statement(self, node: Statement) -> None:
-        self._count(node.place)
+        self.count(node.place)
         if isinstance(node, Command):
             self._command(node)
         elif isinstance(node, Assignment):
@@ -135,7 +135,7 @@ class Interpreter:
             self._for(node)
         elif isinstance(node, While):
             while self._truth(node.condition, "while"):
-                self._count(node.place)
+                self.count(node.place)
                 self._block(node.body)
         else:
             assert isinstance(node, Included)
@@ -150,11 +150,12 @@ class Interpreter:
         # The last value counts as reached if only rounding parts it from the end: 0 to 1 step 0.1 has eleven turns.
         n_turns = math.floor(min((stop - start) / by * (1 + 1e-12) + 1e-9, 1e15)) + 1
         for turn in range(max(n_turns, 0)):
-            self._count(node.place)
+            self.count(node.place)
             self._scope()[node.name] = start + turn * by
             self._block(node.body)
 
-    def _count(self, place: Place) -> None:
+    def count(self, place: Place) -> None:
+        """Count a line or a turn of a loop; too many end the script."""
         self._n_statements += 1
         if self._n_statements > self.limits.statements:
             raise ScriptError(

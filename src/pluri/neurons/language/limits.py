@@ -21,7 +21,7 @@ class Limits:
         Time steps; None for as many as the script asks for.
     """
 
-    statements: int = 1_000_000
+    statements: int = 10_000_000
     calls: int = 40
     elements: int = 1_000_000
     steps: int | None = None

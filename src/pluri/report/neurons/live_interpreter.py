@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pluri.neurons import Simulation
-from pluri.neurons.language import Interpreter, Limits
+from pluri.neurons.language import Interpreter, Limits, Place
 
 if TYPE_CHECKING:
     from pluri.report.neurons.session import LiveSession
@@ -24,6 +24,12 @@ class LiveInterpreter(Interpreter):
     ) -> None:
         super().__init__(simulation, output=output, limits=limits)
         self.session = session
+
+    def count(self, place: Place) -> None:
+        """Also an endless loop can be paused."""
+        super().count(place)
+        if self.session.is_halted():
+            raise Halted
 
     def step(self, n_steps: int) -> None:
         """Go on by so many time steps."""

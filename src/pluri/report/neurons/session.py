@@ -150,6 +150,10 @@ class LiveSession:
             self._film.add(result)
             self._time = float(simulation.time)
 
+    def is_halted(self) -> bool:
+        """Whether somebody has paused what a command does."""
+        return self._thread is not None and self._halt.is_set()
+
     def go_on(self, n_steps: int) -> None:
         """Take steps in pieces until they are done, or somebody pauses; the command of a script."""
         self.look_again()
@@ -159,7 +163,7 @@ class LiveSession:
             begun = time.monotonic()
             self._advance(piece)
             n_steps -= piece
-            if live and self._halt.is_set():
+            if self.is_halted():
                 raise Halted
             pause = PIECE - (time.monotonic() - begun)
             if live and self.speed > 0 and pause > 0 and n_steps > 0:
