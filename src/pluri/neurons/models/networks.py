@@ -181,9 +181,9 @@ def piriform(
         ("feedback", n_feedback, 0),
         ("feedforward", n_feedforward, 0),
     ):
-        _cell(simulation, f"/{name}[0]", dendrites)
-        for i in range(1, n):
-            simulation.copy(f"/{name}[0]", f"/{name}[{i}]")
+        _cell(simulation, "/template", dendrites)
+        simulation.copy("/template", f"/{name}", n=n)
+        simulation.delete("/template")
     for i in range(n_afferents):
         simulation.create("random_spikes", f"/afferent[{i}]", rate=15.0)
     fibres = simulation.find("/afferent[*]")

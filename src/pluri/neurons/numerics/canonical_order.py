@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,8 @@ def mixed(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def canonical_ranks(
     elements: Sequence[Element], links: Sequence[Link], connections: Sequence[Connection]
-) -> dict[int, tuple[int, int]]:
-    """For the id of each element its rank and, to tell apart those of one colour, its identity."""
+) -> dict[int, int]:
+    """Place of each element in canonical order, by its id; identities tell apart what has one colour."""
     number = {id(element): i for i, element in enumerate(elements)}
     known: dict[Any, int] = {}
 
@@ -47,37 +48,35 @@ def canonical_ranks(
             known[parts] = digest(*parts)
         return known[parts]
 
-    colour = np.array([once(*_appearance(element)) for element in elements], dtype=U64)
-    rank = _refined(np.zeros(len(colour), dtype=np.int64), colour) if len(colour) else np.zeros(0, dtype=np.int64)
-    messages = [
-        (number[id(one.source)], number[id(one.destination)], once("link", one.source_slot, one.destination_slot))
-        for one in links
-    ]
-    messages += [
-        (
-            number[id(one.source)],
-            number[id(one.destination)],
-            once(one.source_slot, one.destination_slot, one.delay, one.weight, one.exact_delay),
+    n, n_messages = len(elements), len(links) + len(connections)
+    colour = np.fromiter((once(*_appearance(element)) for element in elements), dtype=U64, count=n)
+    rank = _refined(np.zeros(n, dtype=np.int64), colour)
+    if n_messages:
+        start = np.fromiter((number[id(one.source)] for one in chain(links, connections)), np.int64, n_messages)
+        end = np.fromiter((number[id(one.destination)] for one in chain(links, connections)), np.int64, n_messages)
+        linked = (once("link", one.source_slot, one.destination_slot) for one in links)
+        wired = (
+            once(one.source_slot, one.destination_slot, one.delay, one.weight, one.exact_delay) for one in connections
         )
-        for one in connections
-    ]
-    if messages:
-        columns = list(zip(*messages))
-        start, end, kind = np.array(columns[0]), np.array(columns[1]), np.array(columns[2], dtype=U64)
+        kind = np.fromiter(chain(linked, wired), dtype=U64, count=n_messages)
         # A coupling of two compartments has no direction.
-        same = np.array([one.kind == "axial" for one in links] + [False] * len(connections))
+        back = np.ones(n_messages, dtype=U64)
+        back[: len(links)] = [one.kind != "axial" for one in links]
         n_before = 0
         with np.errstate(over="ignore"):
-            for _ in range(min(len(elements), MOST_ROUNDS)):
+            for _ in range(min(n, MOST_ROUNDS)):
                 if rank.max() + 1 == n_before:
                     break
                 n_before = rank.max() + 1
-                told = np.zeros(len(elements), dtype=U64)
+                told = np.zeros(n, dtype=U64)
                 np.add.at(told, end, mixed(colour[start] ^ kind))
-                np.add.at(told, start, mixed((colour[end] ^ kind) + np.where(same, U64(0), U64(1))))
+                np.add.at(told, start, mixed((colour[end] ^ kind) + back))
                 colour = mixed(colour * U64(3) + told)
                 rank = _refined(rank, colour)
-    return {id(element): (one, element.identity) for element, one in zip(elements, rank.tolist())}
+    identity = np.fromiter((element.identity for element in elements), dtype=U64, count=n)
+    place = np.empty(n, dtype=np.int64)
+    place[np.lexsort((identity, rank))] = np.arange(n)
+    return {id(element): at for element, at in zip(elements, place.tolist())}
 
 
 def _refined(rank: np.ndarray[Any, Any], colour: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -85,6 +84,8 @@ def _refined(rank: np.ndarray[Any, Any], colour: np.ndarray[Any, Any]) -> np.nda
 
     So the order of two elements depends on what is near them, and not on the number of rounds that others need.
     """
+    if not len(rank):
+        return rank
     order = np.lexsort((colour, rank))
     changes = (rank[order][1:] != rank[order][:-1]) | (colour[order][1:] != colour[order][:-1])
     found = np.empty(len(rank), dtype=np.int64)

@@ -22,7 +22,7 @@ class Forest(NamedTuple):
     loops: list[tuple[int, int, float]]
 
 
-def forest_of(members: list[Membrane], links: list[Link], rank: dict[int, tuple[int, int]]) -> Forest:
+def forest_of(members: list[Membrane], links: list[Link], rank: dict[int, int]) -> Forest:
     """Number compartments from the root of each tree, which is the first of them in canonical order."""
     ordered = sorted(members, key=lambda one: rank[id(one)])
     electrical = {id(one): one.electrical() for one in ordered}

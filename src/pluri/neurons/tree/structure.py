@@ -34,7 +34,7 @@ class ElementTree(Names):
         self.verbose = verbose
         self.links: list[Link] = []
         self.connections: list[Connection] = []
-        self._links_of: dict[int, list[Link]] = {}  # by the id of either end
+        self._coupled: set[frozenset[int]] = set()  # ids of compartments that are coupled
 
     # Messages ---------------------------------------------------------------------------------------------------
 
@@ -72,14 +72,12 @@ class ElementTree(Names):
         self._add_link(Link(start[0], slots[0], end[0], slots[1]))
 
     def _add_link(self, link: Link) -> None:
-        if link.kind in ("axial", "conductance"):
-            ends = {id(link.source), id(link.destination)}
-            for other in self._links_of.get(id(link.source), []):
-                if {id(other.source), id(other.destination)} == ends and other.kind == link.kind:
-                    raise SimulationError(f"{link.source.path} and {link.destination.path} are linked already")
+        if link.kind == "axial":
+            ends = frozenset((id(link.source), id(link.destination)))
+            if ends in self._coupled:
+                raise SimulationError(f"{link.source.path} and {link.destination.path} are linked already")
+            self._coupled.add(ends)
         self.links.append(link)
-        for end in (link.source, link.destination):
-            self._links_of.setdefault(id(end), []).append(link)
         self.changed(None)
 
     def connect(
@@ -280,10 +278,7 @@ class ElementTree(Names):
         self.connections = [
             one for one in self.connections if id(one.source) not in gone and id(one.destination) not in gone
         ]
-        self._links_of = {}
-        for link in self.links:
-            for end in (link.source, link.destination):
-                self._links_of.setdefault(id(end), []).append(link)
+        self._coupled = {ends for ends in self._coupled if not any(end in gone for end in ends)}
         for one in gone.values():
             if one._parent is not None:
                 self._detach(one)
