@@ -18,6 +18,8 @@ PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load"
 #: Packages within packages; each has a page of its own.
 PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "comparison", "variational")]
 PACKAGES += [
+    "neurons.language",
+    "neurons.models",
     "priors.kernels",
     "processes.dpp",
     "processes.dpp.learning",
@@ -81,6 +83,13 @@ def test_the_commands_about_maps_run():
     source = (DOCS / "guide" / "embedding_pages.rst").read_text()
     run_code(source[source.index(">>> import numpy") : source.index(".. code-block:: console")])
     assert run_commands("guide/embedding_pages.rst") == 2
+
+
+def test_the_commands_about_neurons_run():
+    assert run_commands("guide/neuron_scripts.rst") == 3
+    with np.load("two.npz", allow_pickle=False) as file:
+        assert len(file["spike_times"]) == 8
+    assert "<title>Two neurons</title>" in Path("two.html").read_text(encoding="utf-8")
 
 
 def test_a_saved_trace_is_diagnosed_from_the_shell():

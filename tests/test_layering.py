@@ -15,7 +15,7 @@ ROOT = Path(pluri.__file__).parent
 
 #: What every family may use.
 FOUNDATIONS = {"validation", "engine", "inference", "metrics", "optimize", "priors", "progress", "components"}
-FAMILIES = {"processes", "sequences", "mixtures", "factors", "topics", "embedding", "dynamics", "networks"}
+FAMILIES = {"processes", "sequences", "mixtures", "factors", "topics", "embedding", "dynamics", "networks", "neurons"}
 #: Subpackage, and the subpackages that it may import. A new edge is a decision: write it here or do without it.
 ALLOWED = {
     "validation": set(),
@@ -42,6 +42,8 @@ ALLOWED = {
     "embedding": FOUNDATIONS | {"processes", "factors"},
     "dynamics": FOUNDATIONS | {"processes"},
     "networks": FOUNDATIONS,
+    # A simulator, whose results are data for the other families.
+    "neurons": FOUNDATIONS,
     # The one family above the others: decisions spend the uncertainty of their models.
     "decisions": FOUNDATIONS | FAMILIES,
     # An application on top of the families.
@@ -143,6 +145,7 @@ LAZY = [
     "factors",
     "mixtures",
     "networks",
+    "neurons",
     "processes",
     "report",
     "sequences",

@@ -2,8 +2,8 @@
 
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
 ``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.dynamics``, ``pluri.processes``,
-``pluri.networks``; what to do next: ``pluri.decisions``. An application: ``pluri.cochange``; pages about fitted models:
-``pluri.report``. Foundations: ``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``,
+``pluri.networks``, ``pluri.neurons`` (a simulator); what to do next: ``pluri.decisions``. An application:
+``pluri.cochange``; pages about fitted models: ``pluri.report``. Foundations: ``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``,
 ``pluri.metrics``, ``pluri.datasets``, ``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers.
 ``pluri.on_interrupt`` says what Ctrl-C does.
 """
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         metrics,
         mixtures,
         networks,
+        neurons,
         optimize,
         plotting,
         priors,
@@ -58,6 +59,7 @@ __all__ = [
     "metrics",
     "mixtures",
     "networks",
+    "neurons",
     "on_interrupt",
     "optimize",
     "plotting",

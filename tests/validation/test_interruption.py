@@ -26,8 +26,12 @@ from pluri.validation.interruption import Interrupted, held, hold, holding, inte
 ROOT = Path(pluri.__file__).parent
 #: Handlers that only delay Ctrl-C until a step under way is done, and tell whoever called them.
 DELAYS = {("inference/mcmc/chain.py", "advance")}
-#: Commands that serve until Ctrl-C: it is their usual end, and there is no caller to tell.
-SERVES = {("cli/labelling/command.py", "_serve")}
+#: Commands that serve until Ctrl-C, or go on at their prompt: it is their usual end, and there is no caller to tell.
+SERVES = {
+    ("cli/labelling/command.py", "_serve"),
+    ("cli/neurons/command.py", "_serve"),
+    ("cli/neurons/prompt.py", "take_commands"),
+}
 
 
 def press():

@@ -59,6 +59,10 @@ COMMANDS = {
     "motion": Command(
         "motion", "Play motion capture: BVH files as stick figures on a page, beside a map of their poses."
     ),
+    "neurons": Command(
+        "neurons.command",
+        "Simulate neurons and networks of them: run a script, take commands at a prompt, or serve a page.",
+    ),
     "report": Command("report", "Write a page about a saved model: one HTML file that needs nothing else."),
     "compile": Command(
         "compiling.command",

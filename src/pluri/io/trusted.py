@@ -84,6 +84,7 @@ MODELS = frozenset(
         "pluri.networks.frame_tagger.FrameTagger",
         "pluri.networks.sequence_decoder.SequenceDecoder",
         "pluri.networks.sequence_parser.SequenceParser",
+        "pluri.neurons.fitting.passive_membrane.PassiveMembraneFit",
         "pluri.processes.bayesian_linear.BayesianLinearRegression",
         "pluri.processes.dpp.learning.conditional.ConditionalDPP",
         "pluri.processes.dpp.learning.kernel_learner.DPPKernelLearner",

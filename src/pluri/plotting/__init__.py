@@ -47,6 +47,7 @@ from pluri.plotting.networks.attention import AttentionDisplay
 from pluri.plotting.networks.beam_tree import BeamTreeDisplay
 from pluri.plotting.networks.decoding_errors import PositionErrorDisplay, TrainingErrorDisplay
 from pluri.plotting.networks.schedule import ScheduleDisplay
+from pluri.plotting.neurons import FiringRateDisplay, MembraneDisplay, PhasePlaneDisplay, SpikeRasterDisplay
 from pluri.plotting.optimization.acquisition import AcquisitionDisplay
 from pluri.plotting.optimization.annealing import AnnealingDisplay
 from pluri.plotting.optimization.best_so_far import BestSoFarDisplay, LiveBestSoFar
@@ -90,6 +91,7 @@ __all__ = [
     "EllipsesDisplay",
     "EmbeddingDisplay",
     "EnsembleDiversityDisplay",
+    "FiringRateDisplay",
     "ForecastDisplay",
     "GramBlocksDisplay",
     "ImagesDisplay",
@@ -101,8 +103,10 @@ __all__ = [
     "LiveBestSoFar",
     "LoadingsDisplay",
     "MeasurementErrorDisplay",
+    "MembraneDisplay",
     "OptimizationGapDisplay",
     "ParticleCloudDisplay",
+    "PhasePlaneDisplay",
     "PositionErrorDisplay",
     "QueriedPointsDisplay",
     "RankDisplay",
@@ -116,6 +120,7 @@ __all__ = [
     "SelectionValueDisplay",
     "SensorMapDisplay",
     "ShapeDisplay",
+    "SpikeRasterDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",
     "TimelineDisplay",

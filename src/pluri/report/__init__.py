@@ -1,10 +1,10 @@
-"""Fitted models as pages: one HTML file that needs nothing else, and drawings of graphs of topics.
+"""Fitted models and simulations as pages: one HTML file that needs nothing else, and drawings of graphs of topics.
 
 >>> from pluri.report import topic_report
 >>> page = topic_report(model, "topics.html", title="What the letters are about")  # doctest: +SKIP
 
-On the command line: ``pluri topics``, ``pluri embed``, ``pluri motion``, ``pluri denoise``, ``pluri inpaint`` and
-``pluri report``.
+On the command line: ``pluri topics``, ``pluri embed``, ``pluri motion``, ``pluri neurons``, ``pluri denoise``,
+``pluri inpaint`` and ``pluri report``.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pluri.report.embedding_page import embedding_report
     from pluri.report.model_page import model_report
     from pluri.report.motion_page import motion_report
+    from pluri.report.neurons.page import neuron_report
     from pluri.report.outline import tree_text
     from pluri.report.picture_page import picture_report
     from pluri.report.svg import topic_svg
@@ -27,6 +28,7 @@ __all__ = [
     "embedding_report",
     "model_report",
     "motion_report",
+    "neuron_report",
     "picture_report",
     "topic_dot",
     "topic_report",
@@ -42,6 +44,7 @@ __getattr__, __dir__ = lazy_names(
         "embedding_page": ["embedding_report"],
         "model_page": ["model_report"],
         "motion_page": ["motion_report"],
+        "neurons.page": ["neuron_report"],
         "picture_page": ["picture_report"],
         "svg": ["topic_svg"],
         "topic_page": ["topic_report"],

@@ -20,8 +20,8 @@ from pluri.cli.compiling.tiny_data import DATA, kernels, numbers
 
 #: Subpackages with something to compile.
 PACKAGES = (
-    "sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "networks", "decisions",
-    "cochange", "inference",
+    "sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "networks", "neurons",
+    "decisions", "cochange", "inference",
 )  # fmt: skip
 
 #: Settings that make any fit short, by the names that all models share.
@@ -99,6 +99,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "MultinomialHMM": "trials",
     "MultinomialMixture": "trials",
     "NaiveBayes": "binary and labels",
+    "PassiveMembraneFit": "numbers and target",
     "PatchCompressor": "image",
     "PatchExtractor": "picture",
     "PoissonDynamicalSystem": "counts",
@@ -210,6 +211,17 @@ def _sampler(name: str, *, gradient: bool) -> Callable[[], Any]:
     return run
 
 
+def _neurons(model: str) -> Callable[[], Any]:
+    """A short run of a network."""
+
+    def run() -> Any:
+        from pluri.neurons import models
+
+        return getattr(models, model)().run(1.0)
+
+    return run
+
+
 #: What is no estimator: its package and how it is run.
 RUNS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "particle_filter": ("pluri.inference.smc", _particle_filter),
@@ -218,6 +230,9 @@ RUNS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "DPP": ("pluri.processes.dpp", _dpp),
     "DPP of features": ("pluri.processes.dpp", _dpp_of_features),
     "KDPP": ("pluri.processes.dpp", _fixed_size_dpp),
+    "Simulation of cells": ("pluri.neurons", _neurons("hodgkin_huxley_patch")),
+    "Simulation of a network": ("pluri.neurons", _neurons("two_neurons")),
+    "Simulation of units": ("pluri.neurons", _neurons("half_centre")),
     "NUTS": ("pluri.inference.mcmc", _sampler("NUTS", gradient=True)),
     "HMC": ("pluri.inference.mcmc", _sampler("HMC", gradient=True)),
     "Slice": ("pluri.inference.mcmc", _sampler("Slice", gradient=False)),

@@ -1,41 +1,15 @@
-"""A server of the page for labels: for this computer, this user and this page alone.
-
-It listens on 127.0.0.1 only. Every address carries a random token, which only the person who started it has seen; a
-request whose ``Host`` is another name (a name that was bent to this address), or a change whose ``Origin`` is another
-page, is refused, so that no web site that is open in the same browser can read or write labels.
-"""
+"""A server of the page for labels."""
 
 from __future__ import annotations
 
-import hmac
-import json
-import secrets
-import threading
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from pluri.decisions.labelling.session import LabelSession
 from pluri.report.labelling.page import labelling_page
-from pluri.report.markup import allowed_in
-
-LOOPBACK = "127.0.0.1"
-#: Bytes that a request may bring.
-MOST_BYTES = 10_000
-#: Sent with everything, beside a policy of contents.
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+from pluri.report.local_server import LocalHandler, LocalServer, Refusal
 
 
-class LabelServer(ThreadingHTTPServer):
+class LabelServer(LocalServer):
     """Serve a session of labelling.
 
     Parameters
@@ -54,75 +28,30 @@ class LabelServer(ThreadingHTTPServer):
         Address of the page, with the token.
     """
 
-    daemon_threads = True
-    # A port that was just left may be taken again; on Windows that would let others take one that is in use.
-    allow_reuse_address = True
-
     def __init__(self, session: LabelSession, title: str, port: int = 0) -> None:
         self.session = session
-        self.token = secrets.token_urlsafe(24)
-        page = labelling_page(title, session.classes, str(session.journal.path))
-        self.page = page.encode("utf-8", "replace")
-        # The policy that is written in the page; that no other page may frame it can be said in a header only.
-        written = page.split('Content-Security-Policy" content="')[1].split('"')[0]
-        self.policy = f"{written}; frame-ancestors 'none'"
-        super().__init__((LOOPBACK, port), LabelHandler)
-
-    def server_bind(self) -> None:
-        """Bind without asking the network for the name of this computer."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = LOOPBACK, self.server_address[1]
-
-    @property
-    def hosts(self) -> tuple[str, str]:
-        """What a browser calls this server."""
-        return f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}"
-
-    @property
-    def url(self) -> str:
-        return f"http://{self.hosts[0]}/?token={self.token}"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up is no error."""
+        super().__init__(labelling_page(title, session.classes, str(session.journal.path)), LabelHandler, port)
 
 
-class Refusal(Exception):
-    """Why a request is not answered."""
-
-    def __init__(self, status: HTTPStatus, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence = status, sentence
-
-
-class LabelHandler(BaseHTTPRequestHandler):
+class LabelHandler(LocalHandler):
     """Answers one request."""
 
     server: LabelServer
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "pluri", ""
-    timeout = 60
+    program, taken = "pluri label", "labels are"
 
-    def do_GET(self) -> None:
-        """The page, or the state of the session."""
-        try:
-            path = self._checked_path(changes=False)
-            if path == "/":
-                self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
-            elif path == "/state":
-                self._send_json(self.server.session.state())
-            else:
-                raise Refusal(HTTPStatus.NOT_FOUND, "there is nothing here")
-        except Refusal as refusal:
-            self._refuse(refusal)
+    def get(self, path: str, query: dict[str, list[str]]) -> None:
+        """The state of the session."""
+        if path != "/state":
+            raise Refusal(HTTPStatus.NOT_FOUND, "there is nothing here")
+        self._send_json(self.server.session.state())
 
-    def do_POST(self) -> None:
+    def change(self, path: str) -> None:
         """A label, a skipped item, or one that is taken back."""
         session = self.server.session
+        if path not in ("/label", "/skip", "/undo"):
+            raise Refusal(HTTPStatus.NOT_FOUND, "there is nothing here")
+        content = self._content()
         try:
-            path = self._checked_path(changes=True)
-            if path not in ("/label", "/skip", "/undo"):
-                raise Refusal(HTTPStatus.NOT_FOUND, "there is nothing here")
-            content = self._content()
             if path == "/undo":
                 self._send_json(session.take_back())
                 return
@@ -130,74 +59,12 @@ class LabelHandler(BaseHTTPRequestHandler):
             if type(row) is not int or (path == "/label" and not isinstance(label, str)):
                 raise Refusal(HTTPStatus.BAD_REQUEST, "row must be an integer and label a text")
             self._send_json(session.answer(row, label))
-        except Refusal as refusal:
-            self._refuse(refusal)
         except LookupError:  # another window was faster: here is what is asked for now
             self._send_json(session.state(), HTTPStatus.CONFLICT)
         except ValueError as error:
-            self._refuse(Refusal(HTTPStatus.BAD_REQUEST, str(error)))
+            raise Refusal(HTTPStatus.BAD_REQUEST, str(error)) from error
         except ConnectionError:
             raise
         except OSError as error:
             sentence = f"the label could not be written: {error.strerror}"
-            self._refuse(Refusal(HTTPStatus.INSUFFICIENT_STORAGE, sentence))
-
-    def _checked_path(self, *, changes: bool) -> str:
-        """The path that is asked for, by one who may ask."""
-        hosts = self.server.hosts
-        if self.headers.get_all("Host", []) not in ([hosts[0]], [hosts[1]]):
-            raise Refusal(HTTPStatus.FORBIDDEN, "this server answers to its own name only")
-        parts = urlsplit(self.path)
-        given = parse_qs(parts.query).get("token", [""])[-1]
-        if not hmac.compare_digest(given.encode("utf-8", "replace"), self.server.token.encode()):
-            raise Refusal(HTTPStatus.FORBIDDEN, "the address must have the token that pluri label printed")
-        if changes or self.headers.get("Origin") is not None:
-            origins = [f"http://{host}" for host in hosts]
-            ours = self.headers.get_all("Origin", []) in ([origins[0]], [origins[1]])
-            if not ours or self.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-                raise Refusal(HTTPStatus.FORBIDDEN, "labels are taken from this page only")
-        return parts.path
-
-    def _content(self) -> dict[str, Any]:
-        """What was sent, as JSON."""
-        if self.headers.get("Content-Type", "").split(";")[0].strip() != "application/json":
-            raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "only JSON is taken")
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
-            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES} bytes are taken")
-        try:
-            content = json.loads(self.rfile.read(int(length)))
-        except (ValueError, RecursionError):
-            content = None
-        if not isinstance(content, dict):
-            raise Refusal(HTTPStatus.BAD_REQUEST, "an object of JSON is taken")
-        return content
-
-    def _refuse(self, refusal: Refusal) -> None:
-        self.close_connection = True  # what was not read must not be taken for the next request
-        self._send_json({"error": refusal.sentence}, refusal.status)
-
-    def _send_json(self, content: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
-        text = json.dumps(allowed_in(content), allow_nan=False).encode("utf-8")
-        self._send(status, text, "application/json; charset=utf-8")
-
-    def _send(self, status: HTTPStatus, content: bytes, kind: str) -> None:
-        self.send_response(status)
-        policy = self.server.policy if kind.startswith("text/html") else "default-src 'none'"
-        own = {"Content-Type": kind, "Content-Length": str(len(content)), "Content-Security-Policy": policy}
-        for name, value in {**own, **HEADERS}.items():
-            self.send_header(name, value)
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: addresses carry the token."""
-
-
-def serve_in_background(server: LabelServer) -> threading.Thread:
-    """Serve in a thread, for tests and notebooks; ``server.shutdown()`` ends it."""
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-    thread.start()
-    return thread
+            raise Refusal(HTTPStatus.INSUFFICIENT_STORAGE, sentence) from error

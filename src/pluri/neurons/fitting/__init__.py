@@ -1,0 +1,1 @@
+"""Bridges to inference: membranes fitted to traces, and simulators as likelihoods."""
