@@ -3,8 +3,9 @@
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
 ``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.dynamics``, ``pluri.processes``,
 ``pluri.networks``, ``pluri.neurons`` (a simulator); what to do next: ``pluri.decisions``. An application:
-``pluri.cochange``; pages about fitted models: ``pluri.report``. Foundations: ``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``,
-``pluri.metrics``, ``pluri.datasets``, ``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers.
+``pluri.cochange``; pages about fitted models: ``pluri.report``. Foundations: ``pluri.components``, ``pluri.priors``,
+``pluri.inference``, ``pluri.engine``, ``pluri.metrics``, ``pluri.datasets``, ``pluri.plotting``, ``pluri.io``, and
+``pluri.testing``, which proves samplers.
 ``pluri.on_interrupt`` says what Ctrl-C does.
 """
 
