@@ -123,9 +123,9 @@ def test_a_warm_start_goes_on_with_larger_and_smaller_counts(counts):
     model = CountDynamicalSystem(2, warm_start=True, max_iter=2, random_state=0).fit(counts, lengths=LENGTHS)
     assert np.isfinite(model.fit(larger, lengths=LENGTHS).score(larger, LENGTHS))
     assert np.isfinite(model.fit(counts, lengths=LENGTHS).score(counts, LENGTHS))
-    cold = CountDynamicalSystem(2, max_iter=40, random_state=0, tol=1e-6).fit(counts, lengths=LENGTHS)
-    warm = model.set_params(max_iter=40, tol=1e-6).fit(counts, lengths=LENGTHS)
-    assert_allclose(warm.objective_, cold.objective_, rtol=0.02)
+    before = model.objective_
+    after = model.fit(counts, lengths=LENGTHS).history_.objective  # of the same data: it goes on from where it was
+    assert after[0] > before - 1e-8 * abs(before)
 
 
 @pytest.mark.parametrize("kind", [PoissonDynamicalSystem, CountDynamicalSystem])

@@ -189,6 +189,7 @@ def test_the_first_start_knows_the_frequency():
     ids=["constant", "line", "a column never seen", "one row", "tiny values", "far away"],
 )
 @pytest.mark.parametrize("covariance_type", ["diag", "full"])
+@pytest.mark.filterwarnings("ignore:columns .* of X hold no value")
 def test_poor_data_give_a_model_that_can_be_used(X, covariance_type):
     model = LinearDynamicalSystem(3, covariance_type=covariance_type, max_iter=50).fit(X)
     for name in PARTS:

@@ -259,6 +259,7 @@ def test_more_components_than_features_are_possible():
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::pluri.dynamics.DeadRegimeWarning")
+@pytest.mark.filterwarnings("ignore:columns .* of X hold no value")
 def test_strange_data_give_finite_answers(X):
     model = SwitchingDynamicalSystem(2, 2, random_state=0, max_iter=20).fit(X)
     assert np.isfinite(model.score(X))
