@@ -14,7 +14,10 @@ def plan(rng, n_cells=6):
         create.append(("group", f"/cell[{c}]", {}))
         for name in ("soma", "left", "right"):
             kind = "active_compartment" if name == "soma" else "passive_compartment"
-            create.append((kind, f"/cell[{c}]/{name}", {"length": float(rng.uniform(20, 200)), "diameter": 3.0}))
+            fields = {"length": float(rng.uniform(20, 200)), "diameter": 3.0}
+            if (c, name) == (0, "soma"):
+                fields["inject"] = 0.5  # fires whatever the rest does
+            create.append((kind, f"/cell[{c}]/{name}", fields))
         link += [(f"/cell[{c}]/left", f"/cell[{c}]/soma"), (f"/cell[{c}]/right", f"/cell[{c}]/soma")]
         create.append(("axon", f"/cell[{c}]/axon", {}))
         link.append((f"/cell[{c}]/soma", f"/cell[{c}]/axon"))

@@ -83,7 +83,7 @@ class MembraneDisplay:
             self.ax_.plot(spikes, np.full(len(spikes), top + 8.0 + 6.0 * k), "|", color=color, markersize=7)
         self.ax_.set(xlabel="time (ms)", ylabel="voltage (mV)")
         if len(self.traces) > 1:
-            self.ax_.legend(loc="lower right", fontsize="small")
+            self.ax_.legend(loc="center right", fontsize="small")
         return self
 
 
