@@ -27,6 +27,7 @@ def test_blocks_run_as_they_read():
     assert said_by('echo a // echo b\necho "c // d" {1 + 1}\t// e') == ["a", "c // d 2"]
     assert said_by('echo "say \\"hi\\"\\n\\tthere\\\\"') == ['say "hi"\n\tthere\\']
     assert said_by("\ufeffecho first\r\n\r\n   \necho second\r") == ["first", "second"]
+    assert said_by("echo {0.1 + 0.2} {1/3} {10^12} 007 {2}a\necho") == ["0.3 0.333333333333 1000000000000 007 2a", ""]
     assert said_by("echo before\nquit\necho after") == ["before"]
 
 

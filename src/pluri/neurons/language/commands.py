@@ -151,7 +151,9 @@ def _show(given: Given) -> None:
 
 
 def _echo(given: Given) -> None:
-    given.interpreter.say(" ".join(given.text(place) for place in range(len(given))))
+    # Twelve digits are read more easily than what rounding leaves after the sixteenth: 0.15, not 0.15000000000000002.
+    words = [given.command.arguments[place].literal or given.value(place) for place in range(len(given))]
+    given.interpreter.say(" ".join(one if isinstance(one, str) else as_text(float(f"{one:.12g}")) for one in words))
 
 
 def _widget(given: Given) -> None:

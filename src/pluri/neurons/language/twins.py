@@ -23,7 +23,8 @@ class ScriptCommands:
         Returns
         -------
         SimulationResult
-            All that was recorded since the last reset.
+            All that was recorded since the last reset; of the simulation that the script ended with, if it has restored
+            another one.
         """
         from pluri.neurons.language import Interpreter
 
