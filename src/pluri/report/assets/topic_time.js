@@ -19,11 +19,12 @@ function timeView(page) {
   });
   const svg = draw("svg", { viewBox: "0 0 " + WIDTH + " " + (HEIGHT + FOOT), class: "stream", role: "img", "aria-label": "Shares of the largest topics over time" });
   const below = new Array(n).fill(0);
+  const top = Math.min(1, 1.02 * Math.max(...below.map((_, period) => filled.reduce((sum, shares) => sum + shares[period], 0)), 1e-6));
   const paths = new Map();
   layers.forEach((topic, number) => {
     const low = [...below];
     filled[number].forEach((share, period) => { below[period] = Math.min(1, below[period] + share); });
-    const y = (value) => HEIGHT * (1 - value);
+    const y = (value) => HEIGHT * (1 - value / top);
     let points = low.map((value, period) => [x(period), y(below[period])]), back = low.map((value, period) => [x(period), y(value)]).reverse();
     if (n === 1) { points = [[LEFT, points[0][1]], [WIDTH - LEFT, points[0][1]]]; back = [[WIDTH - LEFT, back[0][1]], [LEFT, back[0][1]]]; }
     const d = "M" + [...points, ...back].map(([a, b]) => a.toFixed(1) + " " + b.toFixed(1)).join("L") + "Z";
@@ -66,7 +67,7 @@ function timeView(page) {
   news.append(make("p", { class: "note" }, "If nothing changed, the chance of any such alarm, in all topics and periods" + (time.looks ? " of " + time.looks + " looks" : "") + ", would be at most " +
     percent(time.rate) + "." + (time.undated ? " " + counted(time.undated, "document") + " without a date." : "")));
   for (const topic of layers) key.append(make("a", { href: page.address({ node: topic }), class: "swatch", "--c": colorOf.get(topic), onclick: (event) => { event.preventDefault(); page.go({ node: topic }); } }, page.label(topic)));
-  if (order.length > layers.length) key.append(make("span", { class: "note" }, "and " + counted(order.length - layers.length, "smaller topic") + ", above the stream"));
+  if (order.length > layers.length) key.append(make("span", { class: "note" }, "and " + counted(order.length - layers.length, "smaller topic") + " that are not drawn; the stream is " + percent(top) + " high"));
 
   function mark() {
     const period = page.state.period, chosen = page.state.node;
