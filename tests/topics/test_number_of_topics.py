@@ -71,11 +71,17 @@ def test_gains_are_paired_by_document_and_divided_by_the_topics_more():
 
 
 def test_the_topics_found_again_are_recommended_or_the_nearest_listed_number():
-    candidates = [judged(10, 8, [0.0]), judged(14, 13, [0.0]), judged(20, 15, [0.0])]
+    # Likelihood rises as far as was tried: the most found again, minus those that are not.
+    candidates = [judged(10, 8, [-3.0]), judged(14, 13, [-2.0]), judged(20, 15, [-1.0])]
     assert telling(candidates).n_components == 14
     assert recommended(candidates) == 13
     assert recommended(candidates, [10, 14, 20]) == 14
     assert recommended([judged(3, 0, [0.0])]) == 1
+    # It falls after 16: what is found again there, if that is more than half.
+    peak = [*candidates[:2], judged(16, 13.6, [-0.5]), candidates[2]]
+    assert (telling(peak).n_components, recommended(peak)) == (16, 14)
+    peak[2] = judged(16, 8, [-0.5])
+    assert telling(peak).n_components == 14
 
 
 @settings(max_examples=60)

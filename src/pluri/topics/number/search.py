@@ -49,10 +49,10 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
     """Search for the largest number of topics that can be relied on.
 
     For each number, models of separate parts of the documents are compared: how many topics of one are *found again* in
-    the other? Taken is the number where those found again most exceed those that are not (a topic more is worth it if
-    it is likelier than not to be found again), and recommended is how many are found again there: somewhat too many
-    topics are needed to find all that are there. Held-out likelihood alone does not say when to stop: on text it rises
-    with the number of topics almost without end.
+    the other? If there is a number beyond which held-out documents are predicted worse, the topics that are found again
+    of so many are recommended: somewhat too many are needed to find all that are there. On text the likelihood rises
+    almost without end; then it is the number where those found again most exceed those that are not (a topic more is
+    worth it if it is likelier than not to be found again).
 
     Parameters
     ----------
