@@ -129,7 +129,7 @@ def test_wrong_settings_of_a_likelihood_are_refused(change, message):
 
 
 def test_channel_densities_inferred_by_slice_sampling_are_calibrated():
-    """Ranks of the truth among posterior draws, over data sets drawn from the prior, are uniform.
+    """Over data sets drawn from the prior, 80 % intervals of posterior draws hold the truth as often as they should.
 
     Chains are run on a density that was tabulated for all data sets at once, on a fine grid of the two densities. Of
     the 60 coverages of central 80 % intervals (30 data sets, two parameters), the number is binomial but for the

@@ -79,7 +79,8 @@ class MembraneDisplay:
         top = max((voltage.max() for _, voltage, _ in self.traces.values() if len(voltage)), default=0.0)
         for k, (name, (time, voltage, spikes)) in enumerate(self.traces.items()):
             color = state_colors(max(len(self.traces), 2))[k]
-            self.lines_ += self.ax_.plot(time, voltage, **{"color": color, "label": name, "linewidth": 1.2} | options)
+            style: dict[str, Any] = {"color": color, "label": name, "linewidth": 1.2} | options
+            self.lines_ += self.ax_.plot(time, voltage, **style)
             self.ax_.plot(spikes, np.full(len(spikes), top + 8.0 + 6.0 * k), "|", color=color, markersize=7)
         self.ax_.set(xlabel="time (ms)", ylabel="voltage (mV)")
         if len(self.traces) > 1:
@@ -134,7 +135,7 @@ class SpikeRasterDisplay:
         n_rows = max(len(self.names), int(self.units.max(initial=-1)) + 1, 1)
         self.figure_, self.ax_ = single_axes(ax, (8.0, float(np.clip(0.25 * n_rows + 1, 2, 6))))
         size = float(np.clip(300 / n_rows, 1.0, 14.0))
-        style = {"marker": "|", "linestyle": "none", "color": "black", "markersize": size} | options
+        style: dict[str, Any] = {"marker": "|", "linestyle": "none", "color": "black", "markersize": size} | options
         self.ax_.plot(self.times, self.units, **style)
         self.ax_.set(xlabel="time (ms)", ylabel="" if 0 < len(self.names) <= 20 else "unit", ylim=(n_rows - 0.5, -0.5))
         if 0 < len(self.names) <= 20:
@@ -246,7 +247,8 @@ class PhasePlaneDisplay:
     def plot(self, *, ax: Axes | None = None, **options: Any) -> Self:
         """Draw, on given axes or new ones."""
         self.figure_, self.ax_ = single_axes(ax, (5.0, 4.0))
-        self.ax_.plot(self.x, self.y, **{"color": "C0", "linewidth": 1.2} | options)
+        style: dict[str, Any] = {"color": "C0", "linewidth": 1.2} | options
+        self.ax_.plot(self.x, self.y, **style)
         self.ax_.plot(self.x[:1], self.y[:1], "o", color="C0", markersize=5)
         for k, (name, (x, y)) in enumerate(self.nullclines.items()):
             self.ax_.plot(np.asarray(x), np.asarray(y), "--", color=f"C{k + 1}", label=name)

@@ -52,8 +52,9 @@ def canonical_ranks(
     colour = np.fromiter((once(*_appearance(element)) for element in elements), dtype=U64, count=n)
     rank = _refined(np.zeros(n, dtype=np.int64), colour)
     if n_messages:
-        start = np.fromiter((number[id(one.source)] for one in chain(links, connections)), np.int64, n_messages)
-        end = np.fromiter((number[id(one.destination)] for one in chain(links, connections)), np.int64, n_messages)
+        both: list[Link | Connection] = [*links, *connections]
+        start = np.fromiter((number[id(one.source)] for one in both), np.int64, n_messages)
+        end = np.fromiter((number[id(one.destination)] for one in both), np.int64, n_messages)
         linked = (once("link", one.source_slot, one.destination_slot) for one in links)
         wired = (
             once(one.source_slot, one.destination_slot, one.delay, one.weight, one.exact_delay) for one in connections
