@@ -96,10 +96,10 @@ def transform(
         estimator, observations = _open(
             model, data, options.selection(columns, sequence, lengths, None, header), "transform"
         )
-        parts = ([_dense(estimator.transform(batch.X, **_lengths(batch)))] for batch in observations.batches())
-        first = next(parts, [])
+        blocks = ([_dense(estimator.transform(batch.X, **_lengths(batch)))] for batch in observations.batches())
+        first = next(blocks, [])
         names = _output_names(estimator, first[0].shape[1] if first else 0)
-        parts = chain([first] if first else [], parts)
+        parts = chain([first] if first else [], blocks)
         if as_json and output is None:
             print_json({"columns": names, "X": np.concatenate([part for (part,) in parts])})
             return

@@ -13,7 +13,7 @@ from pluri.neurons.simulation import Simulation
 def run_all(simulations: Sequence[Simulation], duration: float, n_jobs: int | None = None) -> list[SimulationResult]:
     """Run simulations side by side, such as repeats with different random states.
 
-    The compiled loops let other threads run, so that two threads take half the time of one. Each gives what it gives
+    The compiled loops let other threads run: several are moved on at the same time. Each gives what it gives
     alone.
 
     Parameters

@@ -64,19 +64,13 @@ def ratio_to_scikit_learn(seed: int, n_rows: int) -> float:
 
     rng = np.random.default_rng([seed, 4])
     X = CENTERS[rng.integers(len(CENTERS), size=n_rows)] + rng.normal(size=(n_rows, 2))
-    settings = {
-        "n_components": len(CENTERS),
-        "means_init": CENTERS,
-        "max_iter": 20,
-        "tol": 0.0,
-        "init_params": "random",
-    }
+    settings: dict[str, Any] = {"means_init": CENTERS, "max_iter": 20, "tol": 0.0, "init_params": "random"}
 
     def ours() -> None:
-        GaussianMixture(**settings, random_state=0, n_jobs=1).fit(X)
+        GaussianMixture(len(CENTERS), **settings, random_state=0, n_jobs=1).fit(X)
 
     def theirs() -> None:
-        Theirs(**settings, random_state=0).fit(X)
+        Theirs(len(CENTERS), **settings, random_state=0).fit(X)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # twenty iterations are not meant to be enough
