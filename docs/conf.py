@@ -121,7 +121,9 @@ def join_ranges(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
 
 def drop_foreign_labels(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Methods inherited from scikit-learn point to labels of its own documentation: keep the words."""
-    if str(getattr(obj, "__module__", "")).startswith("sklearn."):
+    owner = getattr(obj, "fget", obj)  # of a property, the function that gets it
+    if str(getattr(owner, "__module__", "")).startswith("sklearn."):
+        lines[:] = [re.sub(r":term:`([^`<]+?)(?:\s*<[^`]*>)?`", r"``\1``", line) for line in lines]
         lines[:] = [re.sub(r":ref:`([^`<]+?)\s*<[^`]*>`", r"\1", line) for line in lines]
         lines[:] = [re.sub(r":ref:`sphx_glr[^`]*`", "scikit-learn's gallery", line) for line in lines]
 

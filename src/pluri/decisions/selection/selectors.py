@@ -64,7 +64,7 @@ class GreedySelector(RowSelector):
     upper_bounds_ : ndarray of shape (size + 1,)
         Bounds for each smaller number of rows (one entry, `upper_bound_`, if groups are limited).
     apriori_bounds_ : ndarray of shape (n_chosen,)
-        values_ / (1 - 1/e); NaN where that is no bound: unless the function is monotone and not negative, and the
+        ``values_ / (1 - 1/e)``; NaN where that is no bound: unless the function is monotone and not negative, and the
         search was "lazy" or "greedy" without limits.
     n_evaluations_ : int
         Gains computed in order to choose.
