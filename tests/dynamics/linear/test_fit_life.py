@@ -291,8 +291,8 @@ def test_questions_that_cannot_be_answered_are_refused_in_a_sentence():
     for call, message in [
         (lambda: model.forecast(X, 0), "horizon must be an integer of at least 1, got 0"),
         (lambda: model.forecast(X, 3, level=1.0), "level must be a number above 0 and below 1, got 1.0"),
-        (lambda: model.predict(X, inputs=np.ones((5, 1))), "inputs must be None: the model was fitted without inputs"),
-        (lambda: model.forecast(X, 3, future_inputs=np.ones((3, 1))), "inputs must be None: the model was fitted without inputs"),
+        (lambda: model.predict(X, inputs=np.ones((5, 1))), "inputs must be None: the model was fitted"),
+        (lambda: model.forecast(X, 3, future_inputs=np.ones((3, 1))), "inputs must be None: the model was fitted"),
         (lambda: model.predict(np.zeros((5, 3))), "X must have 2 features, as many as the parameters describe, got 3"),
         (lambda: model.filter().update([1.0]), "x must have 2 values, got 1"),
         (lambda: model.filter().update([1.0, np.inf]), "got infinity"),

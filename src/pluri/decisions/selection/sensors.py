@@ -81,8 +81,8 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
     upper_bounds_ : ndarray
         Bounds for 0, 1, ..., size sensors; one entry with a budget.
     apriori_bounds_ : ndarray of shape (n_chosen,)
-        ``values_ / (1 - 1/e)`` for "information_gain" (after annealing the last only), NaN for the others, of which it is
-        no bound.
+        ``values_ / (1 - 1/e)`` for "information_gain" (after annealing the last only), NaN for the others, of which it
+        is no bound.
     posterior_variance_ : ndarray of shape (n_samples_fit_,)
         Variance of the field at each place, given all sensors.
     cost_ : float
