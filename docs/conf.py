@@ -74,6 +74,7 @@ html_show_sourcelink = False
 html_sidebars = {
     "index": [],
     "install": [],
+    "guide/cookbook": [],
     "ideas": [],
     "from_hmmlearn": [],
     "from_scikit_learn": [],
