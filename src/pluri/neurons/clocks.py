@@ -25,7 +25,7 @@ class Clocked(ElementTree, GraphicsCommands, ScriptCommands):
     @property
     def n_steps(self) -> int:
         """Steps since the last reset."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def set_clock(self, index: int, period: float) -> None:
         """Set the period of a clock.

@@ -64,7 +64,7 @@ class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
         return LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
 
     def _strategy(self) -> str | Strategy:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -93,10 +93,10 @@ class Design:
         return self._classify(network.layers, vectors * mask[..., None], mask, key)
 
     def _layers(self, key: Any) -> dict[str, Any]:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _classify(self, layers: Mapping[str, Any], vectors: Any, mask: Any, key: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _dropped(self, values: Any, key: Any) -> Any:
         if key is None or not self.dropout:

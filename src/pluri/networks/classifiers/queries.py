@@ -129,7 +129,7 @@ class ClassifierQueries:
 
     def _design(self) -> Design:
         """The settings of the network; `self` has its vocabulary, embeddings and classes."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _cut(self, rows: list[Integers]) -> list[Integers]:
         return [row[: self.max_length] for row in rows]

@@ -65,7 +65,7 @@ class Membrane(Element):
 
     def electrical(self) -> Electrical:
         """Capacitance, leak, its reversal potential, and the axial resistance of half the compartment."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
 
 class Cylinder(Membrane):
@@ -89,7 +89,7 @@ class Cylinder(Membrane):
 
     def leak_density(self) -> float:
         """Conductance of the leak in mS/cm^2."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def electrical(self) -> Electrical:
         """See `Membrane`."""

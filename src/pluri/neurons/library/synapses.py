@@ -30,7 +30,7 @@ class EventSynapse(Element):
 
     def time_constants(self) -> tuple[float, float]:
         """Of the rise and of the decay, in ms; equal for an alpha function."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def magnesium(self) -> float:
         """Magnesium concentration (mM) if it blocks the channel; else 0."""

@@ -41,15 +41,15 @@ class Names:
 
     def deliver(self, element: Element, slot: str, value: Any) -> None:
         """Have a value arrive at a slot."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def received(self, element: Element, slot: str) -> float:
         """What arrives at a slot in this step."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def sent(self, element: Element, slot: str, value: Any) -> None:
         """Have a slot give out a value."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     # Finding ----------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ class ChosenRows:
     @property
     def _chosen(self) -> IntArray:
         """Chosen rows in order."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _takes_sparse(self) -> bool:
         return True
