@@ -100,7 +100,8 @@ def test_check_finds_islands_idle_stimuli_and_cycles():
     ("change", "message"),
     [
         (lambda s: s.set("/net/a/soma", "clock", 1), "clock 1 of /net/a/soma was not set"),
-        (lambda s: (s.set_clock(1, 0.1), s.set("/net/a/soma", "clock", 1)), "must be on clock 0"),
+        (lambda s: (s.set_clock(1, 0.1), s.set("/net/a/axon", "clock", 1)), "must be on clock 0"),
+        (lambda s: (s.set_clock(1, 0.1), s.set("/net/a/soma", "clock", 1)), "are coupled, and on different clocks"),
         (lambda s: s.create("time_table", "/t", times=(3.0, 1.0)), "times of /t must rise"),
         (lambda s: s.create("time_table", "/t", times=(1.0,), values=(1.0, 2.0)), "values of /t must be 1"),
         (lambda s: (s.create("channel", "/c", gbar=1.0), s.link("/c", "/net/a/soma")), "must be from 0 to 1"),
@@ -263,6 +264,22 @@ def test_a_hopfield_network_recalls_and_its_energy_never_rises():
     assert good > 90
 
 
+def test_a_hopfield_network_with_too_many_patterns_forgets_them():
+    """Beyond 0.138 patterns for each unit they are no longer stable: at 0.3, most of those it begins at are left."""
+    patterns = np.where(np.random.default_rng(1).random((60, 200)) < 0.5, -1, 1)
+    sim = hopfield(patterns, random_state=0)
+    units = sim.find("/unit[*]")
+    kept = 0
+    for target in patterns[:20]:
+        for unit, value in zip(units, target):
+            unit.y = float(value)
+        sim.step(8)
+        kept += target @ np.array([unit.y for unit in units]) / 200 > 0.97
+    # The field of a unit has mean 1 and standard deviation sqrt(0.3): one in thirty is wrong from the start, and at
+    # most two of 200 may be. The chance of that is 0.034 if no wrong one turned others; eight in twenty, 2e-7.
+    assert kept <= 7
+
+
 SWC = """# a soma, a dendrite that branches, and a piece of axon
 1 1 0 0 0 10 -1
 2 1 0 10 0 10 1
@@ -336,7 +353,10 @@ def test_results_are_arrays_frames_sequences_and_counts():
             call()
 
 
-def test_simulations_on_threads_give_what_they_give_alone():
+@pytest.mark.parametrize("worth", [0.0, 1e9])
+def test_simulations_on_threads_give_what_they_give_alone(monkeypatch, worth):
+    monkeypatch.setattr("pluri.neurons.repeats.WORTH_THREADS", worth)
+
     def make(seed):
         return piriform(4, 2, 2, 10, random_state=seed)
 
@@ -347,6 +367,11 @@ def test_simulations_on_threads_give_what_they_give_alone():
     one = make(0)
     with pytest.raises(ValueError, match="simulations must all be different"):
         run_all([one, one], 1.0)
+    with pytest.raises(SimulationError, match="duration must be a number of at least 0"):
+        run_all([one], -1.0, n_jobs=2)
+    assert run_all([], 1.0, n_jobs=2) == []
+    later = run_all([one], 2.0, n_jobs=2)[0]
+    assert (later.begin, later.end) == (0.0, 2.0)
     with pytest.raises(SimulationError, match="n_jobs must be one of None, 1, got 2"):
         Simulation(n_jobs=2)
 

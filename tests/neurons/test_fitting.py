@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import binom, binomtest, chisquare, norm
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import check_estimator
 
 from pluri.inference import mcmc
+from pluri.inference.smc import SMCSampler, random_walk_kernel
 from pluri.neurons import PassiveMembraneFit, Simulation, SimulationError, SimulatorLikelihood, membrane_rows
 from pluri.neurons.models import hodgkin_huxley_patch, two_neurons
 
@@ -128,36 +129,43 @@ def test_wrong_settings_of_a_likelihood_are_refused(change, message):
         SimulatorLikelihood(two_neurons(), "/net", {}, lambda result, path: [0.0], duration=1.0, noise=1.0)
 
 
+MIDDLE, WIDTH = np.log([110.0, 33.0]), 0.15  # of a log-normal prior
+
+
+def tabulated():
+    """Summaries of the patch by bilinear interpolation in a table, for truth and inference alike: rows of z to rows."""
+    model, grid = patch_model(noise=6.0), np.linspace(-3.2, 3.2, 33)
+    points = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    table = model.summaries(np.exp(MIDDLE + WIDTH * points))[:, 0].reshape(33, 33, -1)
+
+    def summaries(z):
+        at = np.clip((z + 3.2) / 0.2, 0, 31.999)
+        i, f = at.astype(int), at - at.astype(int)
+        i, j, f, g = i[:, 0], i[:, 1], f[:, :1], f[:, 1:]
+        a = table[i, j] * (1 - g) + table[i, j + 1] * g
+        b = table[i + 1, j] * (1 - g) + table[i + 1, j + 1] * g
+        return a * (1 - f) + b * f
+
+    return summaries
+
+
 def test_channel_densities_inferred_by_slice_sampling_are_calibrated():
     """Over data sets drawn from the prior, 80 % intervals of posterior draws hold the truth as often as they should.
 
-    Chains are run on a density that was tabulated for all data sets at once, on a fine grid of the two densities. Of
-    the 60 coverages of central 80 % intervals (30 data sets, two parameters), the number is binomial but for the
-    correlation of the two; each parameter alone is tested with a false-alarm rate of 1e-4 on either side.
+    Of the coverages of central 80 % intervals (30 data sets), the number of each parameter is binomial; it is tested
+    with a false-alarm rate of 1e-4 on either side.
     """
-    model, rng = patch_model(noise=6.0), np.random.default_rng(0)
-    middle, width, n_sets = np.log([110.0, 33.0]), 0.15, 30
-    grid = np.linspace(-3.2, 3.2, 33)
-    points = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
-    tabulated = model.summaries(np.exp(middle + width * points))[:, 0].reshape(33, 33, -1)
-
-    def summaries(z):
-        """By bilinear interpolation, for truth and chain alike: what is tested is inference, not the table."""
-        at = np.clip((z + 3.2) / 0.2, 0, 31.999)
-        i, f = at.astype(int), at - at.astype(int)
-        a = tabulated[i[0], i[1]] * (1 - f[1]) + tabulated[i[0], i[1] + 1] * f[1]
-        b = tabulated[i[0] + 1, i[1]] * (1 - f[1]) + tabulated[i[0] + 1, i[1] + 1] * f[1]
-        return a * (1 - f[0]) + b * f[0]
-
+    summaries, rng, n_sets = tabulated(), np.random.default_rng(0), 30
     covered = np.zeros(2, dtype=int)
     for k in range(n_sets):
         truth = rng.normal(size=2)
-        observed = summaries(truth) + 6.0 * rng.normal(size=tabulated.shape[2])
+        expected = summaries(truth[None])[0]
+        observed = expected + 6.0 * rng.normal(size=expected.shape)
 
         def log_density(z, observed=observed):
             if np.abs(z).max() > 3.2:
                 return -np.inf
-            return -0.5 * float(z @ z) - 0.5 * float((((observed - summaries(z)) / 6.0) ** 2).sum())
+            return -0.5 * float(z @ z) - 0.5 * float((((observed - summaries(z[None])[0]) / 6.0) ** 2).sum())
 
         trace = mcmc.sample(
             mcmc.Slice(log_density), np.zeros(2), n_draws=200, n_warmup=50, n_chains=1, random_state=k, warn=False
@@ -167,6 +175,74 @@ def test_channel_densities_inferred_by_slice_sampling_are_calibrated():
         covered += (truth > low) & (truth < high)
     assert binom.ppf(1e-4, n_sets, 0.8) <= covered.min()
     assert covered.max() <= binom.ppf(1 - 1e-4, n_sets, 0.8)
+
+
+def shares_below(truth, log_likelihood, seed, *, n_particles, n_moves):
+    """Posterior probability, by sequential Monte Carlo as in the guide, that each parameter is below the truth."""
+
+    def tempered(power):
+        return lambda z: -0.5 * (z**2).sum(axis=1) + power * log_likelihood(z)
+
+    sampler = SMCSampler(
+        [tempered(power) for power in np.geomspace(1e-3, 1, 10)],
+        random_walk_kernel(),
+        lambda rng, n: rng.normal(size=(n, 2)),
+        n_particles=n_particles,
+        n_moves=n_moves,
+        random_state=seed,
+    ).run()
+    return sampler.weights_ @ (sampler.particles_ < truth)
+
+
+def quarters_are_even(shares):
+    """Shares of the posterior below the truth are uniform if inference is calibrated: by quarters, chi-squared.
+
+    Four tests with a false-alarm rate of 2.5e-5 each, so that one seed in ten thousand raises an alarm: of the
+    quarters, which a wrong mean makes uneven, and of the middle half, which a wrong width does, of each parameter.
+    """
+    for column in np.asarray(shares).T:
+        assert chisquare(np.histogram(column, [0, 0.25, 0.5, 0.75, 1.0])[0]).pvalue > 2.5e-5
+        middle = int(((column > 0.25) & (column < 0.75)).sum())
+        assert binomtest(middle, len(column), 0.5).pvalue > 2.5e-5
+
+
+def test_channel_densities_inferred_by_sequential_monte_carlo_are_calibrated_on_a_table():
+    summaries, rng, shares = tabulated(), np.random.default_rng(1), []
+    for k in range(100):
+        truth = rng.normal(size=(1, 2))
+        expected = summaries(truth)
+        observed = expected + 6.0 * rng.normal(size=expected.shape)
+
+        def log_likelihood(z, observed=observed):
+            return -0.5 * (((observed - summaries(z)) / 6.0) ** 2).sum(axis=1)
+
+        shares.append(shares_below(truth[0], log_likelihood, k, n_particles=120, n_moves=3))
+    quarters_are_even(shares)
+
+
+@pytest.mark.thorough  # the quicker guard is the test before this one
+def test_channel_densities_inferred_by_sequential_monte_carlo_are_calibrated_by_simulation():
+    """The worked example of the guide on data sets drawn from its prior, every likelihood a run of the simulator."""
+    patch = hodgkin_huxley_patch(10.0, dt=0.05)
+    patch.record("/patch", "Vm")
+    model = SimulatorLikelihood(
+        patch,
+        "/patch",
+        {"gNa": (".", "gNa"), "gK": (".", "gK")},
+        summary=lambda result, path: result[path, "Vm"][::20],
+        duration=20.0,
+        noise=3.0,
+    )
+    middle, width, rng, shares = np.log([100.0, 30.0]), 0.3, np.random.default_rng(2), []
+    for k in range(60):
+        truth = rng.normal(size=2)
+        observed = model.simulate(np.exp(middle + width * truth)[None], random_state=rng)[0]
+
+        def log_likelihood(z, observed=observed):
+            return model.log_likelihood(np.exp(middle + width * z), observed)
+
+        shares.append(shares_below(truth, log_likelihood, k, n_particles=60, n_moves=2))
+    quarters_are_even(shares)
 
 
 def test_the_posterior_of_a_trace_holds_the_truth():

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare, kstest, poisson
 
-from pluri.neurons import Simulation
+from pluri.neurons import Simulation, SimulationError
 from pluri.neurons.library.hodgkin_huxley import POTASSIUM, SODIUM, rate, steady_state, time_constant
 from pluri.neurons.models import hodgkin_huxley_patch
 
@@ -277,13 +278,31 @@ def test_random_spikes_have_the_rate_and_the_spread_of_a_poisson_process():
         sim.create("random_spikes", f"/s[{i}]", rate=40.0)
     result = sim.run(2000.0)
     counts = np.array([len(result.spikes(f"/s[{i}]")) for i in range(200)])
-    # At most one spike in a step: a rate of (1 - exp(-0.02))/0.0005. The mean of 200 counts is normal to a good
-    # approximation; five standard errors are a false-alarm rate below 1e-6, and so are the bounds of the dispersion.
-    chance = -np.expm1(-0.02)
-    mean, variance = 4000 * chance, 4000 * chance * (1 - chance)
-    assert abs(counts.mean() - mean) < 5 * np.sqrt(variance / 200)
-    assert 0.5 < counts.var() / variance < 1.7
+    # The sum of 200 counts is Poisson, and normal to a good approximation; five standard errors are a false-alarm rate
+    # below 1e-6, and so are the bounds of the dispersion.
+    assert abs(counts.mean() - 80.0) < 5 * np.sqrt(80.0 / 200)
+    assert 0.5 < counts.var() / 80.0 < 1.7
     assert len({tuple(result.spikes(f"/s[{i}]")) for i in range(200)}) == 200
+
+
+@pytest.mark.parametrize("rate", [250.0, 1000.0])
+def test_several_random_spikes_in_a_step_are_those_of_a_poisson_process(rate):
+    """At up to one spike in a step on average; how many fall into a step, and where, against the distribution."""
+    sim = Simulation(dt=1.0, random_state=5)
+    for i in range(20):
+        sim.create("random_spikes", f"/s[{i}]", rate=rate)
+    result = sim.run(2000.0)
+    times = np.concatenate([result.spikes(f"/s[{i}]") for i in range(20)])
+    expected, n_steps = rate * 1e-3, 40_000
+    in_step = result.counts(1.0).ravel()
+    shares = poisson.pmf(np.arange(4), expected)
+    seen = [(in_step == k).sum() for k in range(4)] + [(in_step > 3).sum()]
+    # Each test raises a false alarm once in a million seeds.
+    assert chisquare(seen, n_steps * np.append(shares, 1 - shares.sum())).pvalue > 1e-6
+    assert kstest(times % 1.0, "uniform").pvalue > 1e-6
+    sim.set("/s[3]", "rate", 1001.0)
+    with pytest.raises(SimulationError, match=r"rate of /s\[3\] must be at most one spike in a step \(1000 Hz\)"):
+        sim.run(1.0)
 
 
 @pytest.mark.parametrize("method", ["backward_euler", "crank_nicolson", "exp_euler"])

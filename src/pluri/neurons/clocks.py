@@ -59,4 +59,8 @@ class Clocked(ElementTree, GraphicsCommands, ScriptCommands):
         """Steps from one tick of the clock of an element to the next."""
         if element.clock not in self.clocks:
             raise SimulationError(f"clock {element.clock} of {element.path} was not set")
-        return round(self.clocks[element.clock] / self.dt)
+        return self.ticks_of_clock(element.clock)
+
+    def ticks_of_clock(self, index: int) -> int:
+        """Steps from one tick of a clock to the next."""
+        return round(self.clocks[index] / self.dt)

@@ -28,7 +28,20 @@ class Problem(NamedTuple):
 
 def problems_of(simulation: Simulation) -> list[Problem]:
     """All problems of a network, the fatal ones first."""
-    found = [*_unlinked(simulation), *_clocks(simulation), *_islands(simulation), *_cycles(simulation)]
+    found = [
+        *_unlinked(simulation),
+        *_clocks(simulation),
+        *_islands(simulation),
+        *_cycles(simulation),
+        *_weights(simulation),
+        *_tables(simulation),
+        *_pulses(simulation),
+    ]
+    found += [
+        Problem(f"nothing matches {one.pattern}, whose {one.field} was to be recorded", False)
+        for one in simulation.requests
+        if not simulation.find(one.pattern)
+    ]
     for one in simulation.root.below():
         fatal = not isinstance(one, Channel)  # a channel without conductance only does nothing
         found += [Problem(text, fatal) for text in one.check()]
@@ -37,10 +50,11 @@ def problems_of(simulation: Simulation) -> list[Problem]:
 
 def warn_of_large_steps(simulation: Simulation) -> None:
     """Warn of a step in which gates would move too far."""
-    gated = any(isinstance(one, Channel | ActiveCompartment) for one in simulation.root.below())
-    if simulation.dt > 0.1 and gated:
+    clocks = {one.clock for one in simulation.root.below() if isinstance(one, Channel | ActiveCompartment)}
+    step = max((simulation.clocks[one] for one in clocks), default=0.0)
+    if step > 0.1:
         warnings.warn(
-            f"dt = {simulation.dt:g} ms is long for voltage-gated channels, whose gates move within 0.1 ms",
+            f"dt = {step:g} ms is long for voltage-gated channels, whose gates move within 0.1 ms",
             SimulationWarning,
             stacklevel=5,
         )
@@ -65,8 +79,51 @@ def _clocks(simulation: Simulation) -> Iterator[Problem]:
     for one in simulation.root.below():
         if one.clock not in simulation.clocks:
             yield Problem(f"clock {one.clock} of {one.path} was not set", True)
-        elif one.clock != 0 and isinstance(one, Membrane | EventSynapse | GradedSynapse | Axon):
-            yield Problem(f"{one.path} ({one.class_name}) must be on clock 0: voltages move in each step", True)
+        elif one.clock != 0 and isinstance(one, EventSynapse | GradedSynapse | Axon):
+            yield Problem(f"{one.path} ({one.class_name}) must be on clock 0: its events come in any step", True)
+    for link in simulation.links:
+        if link.kind == "axial" and link.source.clock != link.destination.clock:
+            yield Problem(f"{link.source.path} and {link.destination.path} are coupled, and on different clocks", True)
+
+
+def _weights(simulation: Simulation) -> Iterator[Problem]:
+    """Wires that would open a synapse by less than nothing."""
+    for wire in simulation.connections:
+        if wire.weight < 0 and isinstance(wire.destination, EventSynapse):
+            yield Problem(
+                f"the weight of {wire.source.path} to {wire.destination.path} must be at least 0, got {wire.weight:g}: "
+                "a conductance cannot be negative, and what inhibits is a reversal potential E below the threshold",
+                True,
+            )
+            return
+
+
+def _tables(simulation: Simulation) -> Iterator[Problem]:
+    """Lists of times that are to give values and have none, or have values and are to give spikes."""
+    for one in simulation.links:
+        empty = isinstance(one.source, TimeTable) and one.source_slot == "output" and not one.source.values
+        if empty and not isinstance(one.destination, Recorder):
+            yield Problem(f"{one.source.path} is linked to {one.destination.path}, and has no values", True)
+    for wire in simulation.connections:
+        if isinstance(wire.source, TimeTable) and (wire.source_slot == "spikes") == bool(wire.source.values):
+            wrong = "values, and so no spikes" if wire.source.values else "no values"
+            yield Problem(f"{wire.source.path} is connected to {wire.destination.path}, and has {wrong}", True)
+
+
+def _pulses(simulation: Simulation) -> Iterator[Problem]:
+    """Pulses that never end, and those that fall between two steps."""
+    for one in simulation.root.below():
+        if not isinstance(one, Pulses) or one.clock not in simulation.clocks:
+            continue
+        period = getattr(one, "period", 0.0)
+        if 0 < period <= one.width:
+            yield Problem(
+                f"width of {one.path} ({one.width:g} ms) is not below its period ({period:g} ms): it never ends",
+                False,
+            )
+        step = simulation.clocks[one.clock]
+        if 0 < one.width < step * (1 - 1e-9):
+            yield Problem(f"width of {one.path} ({one.width:g} ms) must be at least a step ({step:g} ms)", True)
 
 
 def _islands(simulation: Simulation) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ import numpy as np
 from pluri.neurons.numerics.recording import Group
 from pluri.neurons.tree.element import Element
 from pluri.neurons.tree.errors import SimulationError, nearest
+from pluri.validation import Number, Whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,17 +122,20 @@ class SimulationResult:
         Parameters
         ----------
         bin_width : float
-            In ms.
+            In ms. What is left at the end of the run and fills no bin is not counted.
 
         Returns
         -------
         ndarray of shape (n_bins, n_units)
         """
-        if not (np.isfinite(bin_width) and bin_width > 0):
-            raise SimulationError(f"bin_width must be a positive number, got {bin_width!r}")
-        edges = np.arange(self.begin, self.end + 0.5 * bin_width, bin_width)
-        columns = [np.histogram(one, edges)[0] for one in self._spikes.values()]
-        return np.stack(columns, axis=1) if columns else np.zeros((max(len(edges) - 1, 0), 0), dtype=int)
+        if not Number(above=0).holds(bin_width):
+            raise SimulationError(f"bin_width must be {Number(above=0)}, got {bin_width!r}")
+        n_bins = int((self.end - self.begin) / bin_width + 1e-9)
+        edges = self.begin + bin_width * np.arange(n_bins + 1)
+        counts = np.zeros((n_bins, len(self._spikes)), dtype=int)
+        for j, times in enumerate(self._spikes.values()):
+            counts[:, j] = np.histogram(times, edges)[0] if n_bins else 0
+        return counts
 
     def to_sequences(self, field: str = "Vm", every: int = 1) -> tuple[Array, list[int]]:
         """Recorded series one after another, and their lengths: input for the hidden Markov models.
@@ -148,7 +152,12 @@ class SimulationResult:
         X : ndarray of shape (n_values, 1)
         lengths : list of int
         """
-        chosen = [values[::every] for (_, name), (_, values) in self.series.items() if name == field]
+        if not Whole(1).holds(every):
+            raise SimulationError(f"every must be {Whole(1)}, got {every!r}")
+        named = [one for (_, name), one in self.series.items() if name == field]
+        if len({round(float(step), 9) for times, _ in named for step in np.diff(times)[:1]}) > 1:
+            raise SimulationError(f"{field} was recorded at several clocks: one sequence needs one time step")
+        chosen = [values[::every] for _, values in named]
         if not chosen:
             raise SimulationError(f"{field} was not recorded{nearest(field, [name for _, name in self.series])}")
         return np.concatenate(chosen)[:, None], [len(one) for one in chosen]

@@ -151,6 +151,8 @@ def _restore_tree(simulation: Simulation, text: dict[str, Any], arrays: dict[str
             raise SimulationError(f"a connection of {source.path} is damaged")
         simulation.connections.append(Connection(source, slot, destination, end_slot, row[2], row[3], bool(row[4])))
     simulation.requests = [Request(str(a), str(b), int(c)) for a, b, c in text["requests"]]
+    for request in simulation.requests:
+        simulation.ticks_of_clock(request.clock)
     simulation.change_element(text["current"])
     simulation._left = {str(name): int(n) for name, n in text["left"].items()}
     simulation._n_steps = int(text["n_steps"])

@@ -115,6 +115,8 @@ class Simulation(Clocked):
     def method(self, value: str) -> None:
         if not Only(*METHODS).holds(value):
             raise SimulationError(f"method must be {Only(*METHODS)}, got {value!r}")
+        if value != self._method and "crank_nicolson" in (value, self._method) and self.n_steps > 0:
+            raise SimulationError("the method can change to or from crank_nicolson only at time 0: reset first")
         self._method = value
         self._stale = True
 
@@ -178,7 +180,7 @@ class Simulation(Clocked):
         field : str
             Which field: one that changes in the course of a run, such as "Vm".
         clock : int, default=0
-            How often.
+            How often. What is asked for at two clocks is kept at the faster one.
         """
         targets = self._targets(pattern)
         if not any(field in one.addresses for one in targets):
@@ -189,7 +191,7 @@ class Simulation(Clocked):
         text = pattern.path if isinstance(pattern, Element) else pattern
         if not text.startswith("/"):
             text = ("" if self.current == "/" else self.current) + "/" + text
-        request = Request(text, field, round(self.clocks[clock] / self.dt))
+        request = Request(text, field, clock)
         if request not in self.requests:
             self.requests.append(request)
             self._stale = True
@@ -198,15 +200,14 @@ class Simulation(Clocked):
         """Go back to time 0: initial values, empty queues, nothing recorded."""
         elements = self.root.below()
         for one in elements:
-            states = {name for name, each in one.declared().items() if each.role == "state"}
+            states = {name for name, each in one.declared().items() if each.role in ("state", "output")}
             inputs = {name for name, each in one.declared().items() if each.role == "input" and name in one.addresses}
             kept = {name: one[name] for name in inputs} if one._numbers else {}
             one._numbers = None
             values = {name: value for name, value in (one._values or {}).items() if name not in states}
             values |= {name: value for name, value in kept.items() if value != one.declared()[name].default}
             one._values = values or None
-        self.network, self._stale, self._n_steps = None, True, 0
-        self.recording = Recording()
+        self.network, self._stale, self._n_steps, self.recording = None, True, 0, Recording()
         for one in elements:
             one.reset()
 
@@ -259,9 +260,8 @@ class Simulation(Clocked):
         """
         if not Number(least=0).holds(duration):
             raise SimulationError(f"duration must be {Number(least=0)}, got {duration!r}")
-        n_steps = math.floor(float(duration) / self.dt + 0.5)
         begin = self.n_steps
-        self.step(n_steps)
+        self.step(math.floor(float(duration) / self.dt + 0.5))
         return result_of(self, begin)
 
     def result(self) -> SimulationResult:

@@ -180,8 +180,10 @@ class SimulatorLikelihood:
         -------
         ndarray of shape (n_vectors,)
         """
-        rows = self.summaries(theta)
         seen = np.asarray(observed, dtype=float)
+        if not np.isfinite(seen).all():
+            raise ValueError("observed must be finite: leave out of summary what was not observed")
+        rows = self.summaries(theta)
         mean, variance = rows.mean(axis=1), np.broadcast_to(self.noise**2, rows[:, 0].shape)
         if self.n_repeats > 1:
             variance = variance + rows.var(axis=1, ddof=1)
@@ -226,6 +228,5 @@ def replicated(simulation: Simulation, root: str, n: int) -> Simulation:
     for request in simulation.requests:
         below = request.pattern.removeprefix(top.path)
         pattern = f"/copy[*]{below}" if request.pattern.startswith(top.path) else f"/copy[*]/**{request.pattern}"
-        clock = next(k for k, period in other.clocks.items() if round(period / other.dt) == request.ticks)
-        other.record(pattern, request.field, clock=clock)
+        other.record(pattern, request.field, clock=request.clock)
     return other

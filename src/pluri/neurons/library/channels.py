@@ -50,8 +50,8 @@ class Channel(Element):
     initial_h = field(-1.0, "", "Second gate at reset; negative for its steady state.", allowed=START)
     m = field(0.0, "", "First gate.", allowed=SHARE, role="state")
     h = field(0.0, "", "Second gate.", allowed=SHARE, role="state")
-    g = field(0.0, "uS", "Conductance.", role="state")
-    I = field(0.0, "nA", "Current into the cell.", role="state")
+    g = field(0.0, "uS", "Conductance.", role="output")
+    I = field(0.0, "nA", "Current into the cell.", role="output")
 
     def rates(self) -> tuple[GateRates, ...] | None:
         """Rates of the gates in the general form; None if the class has `kinetics` of its own."""

@@ -54,6 +54,7 @@ class Membrane(Element):
         "channel": Slot("conductance", "in"),
         "injection": Slot("current", "in"),
     }
+    links_only: ClassVar[frozenset[str]] = frozenset({"injection"})
     addresses: ClassVar[dict[str, tuple[str, int]]] = {"Vm": ("voltage", 0), "inject": ("inject", 0)}
 
     Em = field(-65.0, "mV", "Reversal potential of the leak.", allowed=VOLTAGE)
@@ -143,8 +144,8 @@ class ActiveCompartment(Cylinder):
     m = field(0.0, "", "Activation of sodium.", allowed=SHARE, role="state", initial=lambda e: _start(e, "m"))
     h = field(0.0, "", "Inactivation of sodium.", allowed=SHARE, role="state", initial=lambda e: _start(e, "h"))
     n = field(0.0, "", "Activation of potassium.", allowed=SHARE, role="state", initial=lambda e: _start(e, "n"))
-    INa = field(0.0, "nA", "Current into the cell through sodium channels.", role="state")
-    IK = field(0.0, "nA", "Current into the cell through potassium channels.", role="state")
+    INa = field(0.0, "nA", "Current into the cell through sodium channels.", role="output")
+    IK = field(0.0, "nA", "Current into the cell through potassium channels.", role="output")
 
     def leak_density(self) -> float:
         """See `Cylinder`."""

@@ -20,6 +20,7 @@ class Axon(Element):
     class_name = "axon"
     __slots__ = ()
     slots: ClassVar[dict[str, Slot]] = {"membrane": Slot("voltage", "in"), "spikes": Slot("spike", "out")}
+    links_only: ClassVar[frozenset[str]] = frozenset({"membrane"})
     addresses: ClassVar[dict[str, tuple[str, int]]] = {"last_spike": ("last_spike", 0)}
     threshold = field(0.0, "mV", "Voltage whose crossing upwards is a spike.", allowed=VOLTAGE)
     refractory = field(1.0, "ms", "Shortest time between two spikes.", allowed=NOT_NEGATIVE)
@@ -28,7 +29,7 @@ class Axon(Element):
 
 @register_element
 class RandomSpikes(Element):
-    """Spikes of a Poisson process."""
+    """Spikes of a Poisson process, at most one on average in a step."""
 
     class_name = "random_spikes"
     __slots__ = ()

@@ -26,7 +26,7 @@ class Pulses(Element):
     width = field(FOR_EVER, "ms", "How long a pulse lasts.", allowed=NOT_NEGATIVE)
     level = field(0.0, "nA", "Output during a pulse.", role="input")
     base = field(0.0, "nA", "Output between pulses.", role="input")
-    output = field(0.0, "nA", "Output of now.", role="state")
+    output = field(0.0, "nA", "Output of now.", role="output")
 
 
 @register_element
@@ -53,12 +53,13 @@ class VoltageClamp(Pulses):
     class_name = "voltage_clamp"
     __slots__ = ()
     slots: ClassVar[dict[str, Slot]] = {"command": Slot("value", "in"), "clamp": Slot("conductance", "out")}
+    links_only: ClassVar[frozenset[str]] = frozenset({"command"})
     addresses: ClassVar[dict[str, tuple[str, int]]] = {**Pulses.addresses, "I": ("clamp_current", 2)}
     level = field(-65.0, "mV", "Command during the pulse.", allowed=VOLTAGE, role="input")
     base = field(-65.0, "mV", "Command outside the pulse.", allowed=VOLTAGE, role="input")
-    output = field(-65.0, "mV", "Command of now.", role="state")
+    output = field(-65.0, "mV", "Command of now.", role="output")
     resistance = field(1.0, "MOhm", "Series resistance.", allowed=POSITIVE)
-    I = field(0.0, "nA", "Current of the clamp into the cell.", role="state")
+    I = field(0.0, "nA", "Current of the clamp into the cell.", role="output")
 
 
 @register_element
@@ -72,7 +73,7 @@ class TimeTable(Element):
     times = field((), "ms", "Times, rising.")
     values = field((), "nA", "Values at these times, one for each, or none.")
     interpolate = field(True, "", "Whether values between two times are interpolated; else the earlier one holds.")
-    output = field(0.0, "nA", "Output of now.", role="state")
+    output = field(0.0, "nA", "Output of now.", role="output")
     last_spike = field(-1e9, "ms", "Time of the last spike.", role="state")
 
     def check(self) -> list[str]:
@@ -94,5 +95,6 @@ class Recorder(Element):
     class_name = "recorder"
     __slots__ = ()
     slots: ClassVar[dict[str, Slot]] = {"input": Slot("voltage|value|current|spike|conductance", "in")}
+    links_only: ClassVar[frozenset[str]] = frozenset({"input"})
     source = field("", "", "Path or pattern of what is recorded.")
     variable = field("Vm", "", "Name of the field that is recorded.")

@@ -26,7 +26,7 @@ class EventSynapse(Element):
     E = field(0.0, "mV", "Reversal potential.", allowed=VOLTAGE)
     facilitation = field(0.0, "", "By what share each event strengthens those that follow.", allowed=Number(least=-1))
     facilitation_tau = field(100.0, "ms", "How long facilitation lasts.", allowed=POSITIVE)
-    g = field(0.0, "uS", "Conductance.", role="state")
+    g = field(0.0, "uS", "Conductance.", role="output")
 
     def time_constants(self) -> tuple[float, float]:
         """Of the rise and of the decay, in ms; equal for an alpha function."""
@@ -56,6 +56,42 @@ class Synapse(EventSynapse):
     def time_constants(self) -> tuple[float, float]:
         """See `EventSynapse`."""
         return self.tau, self.tau
+
+
+@register_element
+class HebbianSynapse(Synapse):
+    r"""An alpha synapse whose weight learns from the order of its events and the spikes of its compartment.
+
+    With :math:`x` a trace of events and :math:`y` one of spikes, each raised by 1 and decaying,
+    :math:`w \leftarrow w + gain\, x` at a spike and :math:`w \leftarrow w - loss\, y` at an event, within 0 and `w_max`
+    (S. Song, K. D. Miller and L. F. Abbott, 2000, Nature Neuroscience 3, 919-926). A spike is the voltage of the
+    compartment that it is linked to rising through `spike_threshold`, or that of an integrate-and-fire neuron.
+    """
+
+    class_name = "hebbian_synapse"
+    __slots__ = ()
+    addresses: ClassVar[dict[str, tuple[str, int]]] = {**EventSynapse.addresses, "w": ("hebbian_weight", 1)}
+    initial_w = field(1.0, "", "Weight at reset.", allowed=NOT_NEGATIVE)
+    w = field(
+        1.0,
+        "",
+        "Weight, a factor of each event.",
+        allowed=NOT_NEGATIVE,
+        role="state",
+        initial=lambda element: element.initial_w,
+    )
+    w_max = field(2.0, "", "Largest weight.", allowed=NOT_NEGATIVE)
+    gain = field(0.01, "", "What a spike right after an event adds to the weight.", allowed=NOT_NEGATIVE)
+    loss = field(0.0105, "", "What an event right after a spike takes from the weight.", allowed=NOT_NEGATIVE)
+    tau_events = field(20.0, "ms", "How long events are remembered.", allowed=POSITIVE)
+    tau_spikes = field(20.0, "ms", "How long spikes are remembered.", allowed=POSITIVE)
+    spike_threshold = field(0.0, "mV", "Voltage whose crossing upwards is a spike.", allowed=VOLTAGE)
+
+    def check(self) -> list[str]:
+        """A weight cannot begin above the largest."""
+        if self.initial_w > self.w_max:
+            return [f"initial_w of {self.path} must be at most its w_max ({self.w_max:g}), got {self.initial_w:g}"]
+        return []
 
 
 @register_element

@@ -3,6 +3,7 @@
 from pluri.neurons.models.cells import branched_tree, cable, hodgkin_huxley_patch
 from pluri.neurons.models.morphology import load_morphology
 from pluri.neurons.models.networks import half_centre, hopfield, piriform, two_neurons
+from pluri.neurons.models.neuroml import write_neuroml
 
 __all__ = [
     "branched_tree",
@@ -13,4 +14,5 @@ __all__ = [
     "load_morphology",
     "piriform",
     "two_neurons",
+    "write_neuroml",
 ]

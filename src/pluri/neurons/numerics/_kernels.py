@@ -5,7 +5,15 @@ import math
 
 from pluri.engine.compiled import compiled
 from pluri.neurons.numerics._conductance_kernels import open_channels, open_graded, open_synapses
-from pluri.neurons.numerics._spike_kernels import detect_spikes, emit_spikes, has_room, receive_spikes
+from pluri.neurons.numerics._spike_kernels import (
+    detect_spikes,
+    emit_spikes,
+    has_room,
+    is_due,
+    learn_from_spikes,
+    receive_spikes,
+    span,
+)
 from pluri.neurons.numerics._unit_kernels import move_units
 from pluri.neurons.numerics.records import (
     BACKWARD_EULER,
@@ -62,22 +70,51 @@ def run_stimuli(stimuli, cells, state, step, dt):
 
 
 @compiled(inner=True, allocates=False)
-def add_couplings(cells):
+def begin_sums(cells, period, step):
+    """Change total and push to what acts without channels and synapses; sums go on until a slow clock ticks."""
+    total, push, conductance, drive, inject = cells.total, cells.push, cells.conductance, cells.drive, cells.inject
+    if period is None:
+        for i in range(len(total)):
+            total[i] = conductance[i]
+            push[i] = drive[i] + inject[i]
+        return
+    for i in range(len(total)):
+        if step % period[i] == 0:
+            total[i], push[i] = 0.0, 0.0
+        total[i] += conductance[i]
+        push[i] += drive[i] + inject[i]
+
+
+@compiled(inner=True, allocates=False)
+def end_sums(cells, period, step):
+    """Change total and push to means over the steps since the clock of a compartment ticked; or None."""
+    if period is None:
+        return
+    for i in range(len(period)):
+        if is_due(period, i, step):
+            cells.total[i] /= period[i]
+            cells.push[i] /= period[i]
+
+
+@compiled(inner=True, allocates=False)
+def add_couplings(cells, step):
     """Change push by what flows from neighbours, whose voltages are those of now."""
-    v, push, parent, axial = cells.voltage, cells.push, cells.parent, cells.axial
+    v, push, parent, axial, period = cells.voltage, cells.push, cells.parent, cells.axial, cells.period
     for i in range(len(v)):
         p = parent[i]
-        if p >= 0:
+        if p >= 0 and is_due(period, i, step):
             push[i] += axial[i] * v[p]
             push[p] += axial[i] * v[i]
     for k in range(len(cells.loop_from)):
         i, j = cells.loop_from[k], cells.loop_to[k]
+        if not is_due(period, i, step):
+            continue
         push[i] += cells.loop_axial[k] * v[j]
         push[j] += cells.loop_axial[k] * v[i]
 
 
 @compiled(inner=True, allocates=False)
-def solve_trees(cells, h):
+def solve_trees(cells, h, step):
     """Change `push` to the voltages of an implicit step of h, by elimination from the leaves to the roots and back.
 
     (C/h + B_i) V_i - sum of a_ij V_j = C/h V_i(t) + A_i, with B and A in `total` and `push`, which are used up.
@@ -85,47 +122,58 @@ def solve_trees(cells, h):
     v, total, push, parent, axial = cells.voltage, cells.total, cells.push, cells.parent, cells.axial
     capacitance = cells.capacitance
     n = len(v)
+    period = cells.period
     for i in range(n):
-        per_time = capacitance[i] / h
+        if not is_due(period, i, step):
+            continue
+        per_time = capacitance[i] / (h * span(period, i))
         total[i] += per_time
         push[i] += per_time * v[i]
     for i in range(n - 1, -1, -1):
         p = parent[i]
-        if p >= 0:
+        if p >= 0 and is_due(period, i, step):
             factor = axial[i] / total[i]
             total[p] -= factor * axial[i]
             push[p] += factor * push[i]
     for i in range(n):
         p = parent[i]
-        push[i] = (push[i] + axial[i] * push[p]) / total[i] if p >= 0 else push[i] / total[i]
+        if is_due(period, i, step):
+            push[i] = (push[i] + axial[i] * push[p]) / total[i] if p >= 0 else push[i] / total[i]
 
 
 @compiled(inner=True, allocates=False)
-def move_voltages(cells, method, dt, solved):
+def move_voltages(cells, method, dt, solved, step):
     """Change voltages by a step of the method; if `solved`, `push` holds the implicit solution already."""
-    v, total, push, capacitance = cells.voltage, cells.total, cells.push, cells.capacitance
+    v, total, push, capacitance, period = cells.voltage, cells.total, cells.push, cells.capacitance, cells.period
     n = len(v)
+    if not solved:
+        end_sums(cells, period, step)
     if method == EXP_EULER:
-        add_couplings(cells)
+        add_couplings(cells, step)
         for i in range(n):
-            x = total[i] * dt / capacitance[i]
-            # V goes to A/B by 1 - exp(-x); written so that nothing is lost where B is next to nothing.
-            share = (1.0 - math.exp(-x)) / x if x > 1e-5 else 1.0 - x / 2
-            v[i] += dt / capacitance[i] * (push[i] - total[i] * v[i]) * share
+            if is_due(period, i, step):
+                per = dt * span(period, i) / capacitance[i]
+                x = total[i] * per
+                # V goes to A/B by 1 - exp(-x); written so that nothing is lost where B is next to nothing.
+                share = (1.0 - math.exp(-x)) / x if x > 1e-5 else 1.0 - x / 2
+                v[i] += per * (push[i] - total[i] * v[i]) * share
     elif method == EULER:
-        add_couplings(cells)
+        add_couplings(cells, step)
         for i in range(n):
-            v[i] += dt / capacitance[i] * (push[i] - total[i] * v[i])
+            if is_due(period, i, step):
+                v[i] += dt * span(period, i) / capacitance[i] * (push[i] - total[i] * v[i])
     elif method == BACKWARD_EULER:
         if not solved:
-            solve_trees(cells, dt)
+            solve_trees(cells, dt, step)
         for i in range(n):
-            v[i] = push[i]
+            if is_due(period, i, step):
+                v[i] = push[i]
     else:  # Crank and Nicolson: backward Euler to the middle of the step, and as far again
         if not solved:
-            solve_trees(cells, dt / 2)
+            solve_trees(cells, dt / 2, step)
         for i in range(n):
-            v[i] = 2.0 * push[i] - v[i]
+            if is_due(period, i, step):
+                v[i] = 2.0 * push[i] - v[i]
 
 
 @compiled(inner=True, allocates=False)
@@ -162,11 +210,8 @@ def record(watch, state, step):
 def before_voltages(arrays, dt):
     """Change everything that voltages depend on: phases 0 and 1."""
     cells, step = arrays.cells, arrays.progress[STEP]
-    total, push, conductance, drive, inject = cells.total, cells.push, cells.conductance, cells.drive, cells.inject
-    for i in range(len(total)):
-        total[i] = conductance[i]
-        push[i] = drive[i] + inject[i]
-    receive_spikes(arrays.wires, arrays.synapses, arrays.progress, dt)
+    begin_sums(cells, cells.period, step)
+    receive_spikes(arrays.wires, arrays.synapses, arrays.plastic, arrays.progress, dt)
     run_stimuli(arrays.stimuli, cells, arrays.state, step, dt)
     emit_spikes(arrays.wires, arrays.sources, arrays.progress, dt)
     open_channels(arrays.channels, cells, step)
@@ -185,6 +230,7 @@ def after_voltages(arrays, dt):
         progress[STATUS], progress[WHERE] = 1, wrong
         return False
     detect_spikes(arrays.sources, arrays.wires, arrays.cells, progress, dt)
+    learn_from_spikes(arrays.plastic, arrays.sources, arrays.cells.voltage, progress[STEP], dt)
     record(arrays.watch, arrays.state, progress[STEP])
     return True
 
@@ -203,6 +249,6 @@ def advance(arrays, method, dt, n_steps, part):
             before_voltages(arrays, dt)
         if part == 1:
             return
-        move_voltages(arrays.cells, method, dt, part == 2)
+        move_voltages(arrays.cells, method, dt, part == 2, arrays.progress[STEP])
         if not after_voltages(arrays, dt):
             return

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.neurons.numerics.records import N_FLIGHTS, N_SPIKES, STEP
+from pluri.neurons.numerics.records import MOST_AT_ONCE, N_FLIGHTS, N_SPIKES, STATUS, STEP, WHERE
 
 GOLDEN, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -32,7 +32,7 @@ def send(sources, wires, progress, source, time, dt):
     n = progress[N_SPIKES]
     sources.spike_source[n], sources.spike_time[n] = source, time * dt
     progress[N_SPIKES] = n + 1
-    sources.last[source] = time * dt
+    sources.last[source] = max(sources.last[source], time * dt)
     put_on_its_way(wires, progress, source, time)
 
 
@@ -50,18 +50,17 @@ def put_on_its_way(wires, progress, source, time):
 
 @compiled(inner=True, allocates=False)
 def has_room(sources, wires, progress):
-    """Whether every source can send a spike in the next step; none sends two."""
-    n_sources = len(sources.last)
-    if progress[N_SPIKES] + n_sources > len(sources.spike_time):
-        return False
+    """Whether all that sources can send in the next step will find room."""
     if wires is None:
-        return True
-    return progress[N_FLIGHTS] + n_sources <= len(wires.flight_time)
+        return progress[N_SPIKES] + len(sources.last) <= len(sources.spike_time)
+    if progress[N_SPIKES] + wires.most > len(sources.spike_time):
+        return False
+    return progress[N_FLIGHTS] + wires.most <= len(wires.flight_time)
 
 
 @compiled(inner=True, allocates=False)
-def receive_spikes(wires, synapses, progress, dt):
-    """Change synapses by the spikes that are due at this step, and the list of what is on its way."""
+def receive_spikes(wires, synapses, plastic, progress, dt):
+    """Change synapses, and what they learn, by the spikes due at this step, and the list of what is on its way."""
     if wires is None:
         return
     step, kept = progress[STEP], 0
@@ -71,12 +70,62 @@ def receive_spikes(wires, synapses, progress, dt):
         end = begin[source + 1]
         while at < end and time + due[at] < step + 1:
             late = (step - (time + due[at] - 1.0)) * dt if exact[at] else 0.0
-            receive(synapses, target[at], weight[at], late, step * dt)
+            receive(synapses, target[at], learned(plastic, target[at], weight[at]), late, step * dt)
             at += 1
         if at < end:
             wires.flight_source[kept], wires.flight_time[kept], wires.flight_next[kept] = source, time, at
             kept += 1
     progress[N_FLIGHTS] = kept
+
+
+@compiled(inner=True, allocates=False)
+def learned(plastic, j, weight):
+    """The weight of an event at a synapse with what that has learned, which the event changes; None where none does."""
+    if plastic is None:
+        return weight
+    k = plastic.of_synapse[j]
+    if k < 0:
+        return weight
+    weight *= plastic.weight[k]
+    plastic.weight[k] = max(plastic.weight[k] - plastic.change[k, 1] * plastic.spikes[k], 0.0)
+    plastic.events[k] += 1.0
+    return weight
+
+
+@compiled(inner=True, allocates=False)
+def learn_from_spikes(plastic, sources, voltage, step, dt):
+    """Change the weights of synapses whose compartment has just spiked, and what is remembered; or None."""
+    if plastic is None:
+        return
+    for k in range(len(plastic.weight)):
+        plastic.events[k] *= plastic.keep[k, 0]
+        plastic.spikes[k] *= plastic.keep[k, 1]
+        v, detector = voltage[plastic.compartment[k]], plastic.detector[k]
+        if detector >= 0:
+            spiked = sources.last[detector] > (step - 1 + 1e-9) * dt
+        else:
+            spiked = plastic.before[k] < plastic.threshold[k] <= v
+        plastic.before[k] = v
+        if spiked:
+            grown = plastic.weight[k] + plastic.change[k, 0] * plastic.events[k]
+            plastic.weight[k] = min(grown, max(plastic.change[k, 2], plastic.weight[k]))
+            plastic.spikes[k] += 1.0
+
+
+@compiled(inner=True, allocates=False)
+def span(period, i):
+    """Steps in which compartment i moves once; None where all move in each."""
+    if period is None:
+        return 1
+    return period[i]
+
+
+@compiled(inner=True, allocates=False)
+def is_due(period, i, step):
+    """Whether a compartment moves at the end of a step; None where all move in each."""
+    if period is None:
+        return True
+    return (step + 1) % period[i] == 0
 
 
 @compiled(inner=True, allocates=False)
@@ -86,7 +135,8 @@ def receive(synapses, j, weight, late, now):
     if synapses.facilitation[j, 0] != 0.0:
         boost = synapses.boost[j] * math.exp(-(now - synapses.boost_time[j]) * synapses.facilitation[j, 1])
         weight *= 1.0 + boost
-        synapses.boost[j], synapses.boost_time[j] = boost + synapses.facilitation[j, 0], now
+        # Depression ends at nothing.
+        synapses.boost[j], synapses.boost_time[j] = max(boost + synapses.facilitation[j, 0], -1.0), now
     if late > 0.0:
         while synapses.begin[block + 1] <= j:
             block += 1
@@ -109,10 +159,24 @@ def emit_spikes(wires, sources, progress, dt):
         period = wires.random_period[i]
         if step % period != 0:
             continue
-        chance = -math.expm1(-wires.rate[i] * 1e-3 * dt * period)
-        if uniform(wires.random_key[i], 2 * step) < chance:
-            part = uniform(wires.random_key[i], 2 * step + 1)
+        expected = wires.rate[i] * 1e-3 * dt * period
+        if expected > 1.0:
+            progress[STATUS], progress[WHERE] = 2, i
+            return
+        # The number of spikes by inversion of its distribution, from above.
+        drawn, share, below = uniform(wires.random_key[i], 2 * step), math.exp(-expected), math.exp(-expected)
+        if drawn >= -math.expm1(-expected):
+            continue
+        part, n = uniform(wires.random_key[i], 2 * step + 1), 1
+        send(sources, wires, progress, wires.random_source[i], step + part * period, dt)
+        share *= expected
+        below += share
+        while n < MOST_AT_ONCE and drawn < 1.0 - below:
+            part = uniform(wires.random_key[i] ^ SECOND, MOST_AT_ONCE * step + n)
             send(sources, wires, progress, wires.random_source[i], step + part * period, dt)
+            n += 1
+            share *= expected / n
+            below += share
     for i in range(len(wires.listed_source)):
         first, last = wires.listed_begin[i], wires.listed_begin[i + 1]
         low, high = first, last
@@ -122,8 +186,9 @@ def emit_spikes(wires, sources, progress, dt):
                 low = k + 1
             else:
                 high = k
-        if low < last and wires.listed_time[low] < step + 1 - 1e-9:
+        while low < last and wires.listed_time[low] < step + 1 - 1e-9:
             send(sources, wires, progress, wires.listed_source[i], wires.listed_time[low], dt)
+            low += 1
 
 
 @compiled(inner=True, allocates=False)
@@ -137,7 +202,8 @@ def detect_spikes(sources, wires, cells, progress, dt):
         if sources.resets[i] and step * dt - last[i] < sources.refractory[i] + 1e-9:
             voltage[c] = sources.reset_voltage[i]
         elif v >= threshold and (old < threshold or sources.resets[i]):
-            time = step - 1 + (threshold - old) / (v - old) if old < threshold else np.float64(step)
+            n = span(cells.period, c)
+            time = step - n + n * (threshold - old) / (v - old) if old < threshold else np.float64(step)
             if time * dt - last[i] >= sources.refractory[i]:
                 send(sources, wires, progress, i, time, dt)
                 if sources.resets[i]:

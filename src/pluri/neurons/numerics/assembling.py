@@ -10,7 +10,7 @@ from pluri.neurons.library.channels import Channel
 from pluri.neurons.library.compartments import ActiveCompartment, IntegrateAndFire, Membrane
 from pluri.neurons.library.sources import Axon, RandomSpikes
 from pluri.neurons.library.stimuli import Pulses, TimeTable, VoltageClamp
-from pluri.neurons.library.synapses import EventSynapse, GradedSynapse
+from pluri.neurons.library.synapses import EventSynapse, GradedSynapse, HebbianSynapse
 from pluri.neurons.library.units import BinaryUnit, RateUnit
 from pluri.neurons.numerics.canonical_order import canonical_ranks, digest
 from pluri.neurons.numerics.forest import forest_of
@@ -115,13 +115,17 @@ class Assembly:
             self.numbers[id(one)] = (i, i, i) if isinstance(one, VoltageClamp) else (i, i)
         for i, one in enumerate(self.tables):
             self.numbers[id(one)] = (len(self.pulses) + i, source[id(one)])
+        self.plastic = [one for one in self.synapses if isinstance(one, HebbianSynapse)]
         for group in (self.synapses, self.graded, self.units):
             for i, one in enumerate(group):
                 self.numbers[id(one)] = (i,)
+        for i, learning in enumerate(self.plastic):
+            self.numbers[id(learning)] = (*self.numbers[id(learning)], i)
         self.counts = {
             "compartment": len(self.forest.members),
             "channel": len(self.channel_list),
             "synapse": len(self.synapses),
+            "plastic": len(self.plastic),
             "graded": len(self.graded),
             "stimulus": len(stimuli),
             "pulse": len(self.pulses),
@@ -137,9 +141,9 @@ class Assembly:
         found: list[tuple[Element, int, str, int, float, float, int, Kinetics]] = []
         for at, one in enumerate(self.forest.members):
             if isinstance(one, ActiveCompartment):
-                area = 1e3 * 1e-8 * one.area
-                found.append((one, 0, "0 sodium", at, one.gNa * area, one.ENa, 1, HH_SODIUM))
-                found.append((one, 1, "1 potassium", at, one.gK * area, one.EK, 1, HH_POTASSIUM))
+                area, ticks = 1e3 * 1e-8 * one.area, self.ticks(one)
+                found.append((one, 0, f"0 sodium {ticks:09d}", at, one.gNa * area, one.ENa, ticks, HH_SODIUM))
+                found.append((one, 1, f"1 potassium {ticks:09d}", at, one.gK * area, one.EK, ticks, HH_POTASSIUM))
         known: dict[Any, tuple[str, Kinetics]] = {}
         for one in of_kind(self.elements, Channel):
             if id(one) not in self.host:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pluri.neurons.tree.errors import SimulationWarning
+from pluri.neurons.tree.errors import SimulationError, SimulationWarning
 
 if TYPE_CHECKING:
     from pluri.neurons.numerics.network import Network
@@ -26,6 +26,10 @@ class CyclicSolver:
         column = np.concatenate([cells.parent[child], child, cells.loop_to, cells.loop_from])
         value = -np.concatenate([cells.axial[child], cells.axial[child], cells.loop_axial, cells.loop_axial])
         n = len(cells.voltage)
+        if cells.period is not None:
+            raise SimulationError(
+                "couplings that form a cycle need all compartments on clock 0, or the method exp_euler"
+            )
         self.couplings = sparse.csc_array((value, (row, column)), shape=(n, n))
         first = network.assembly.forest.members[int(cells.loop_from[0])].path
         warnings.warn(

@@ -51,12 +51,12 @@ class Network:
         inputs = wires.inputs_of(assembly, values, assembly.python)
         sources = wires.make_sources(assembly)
         stimuli = synapses = lines = graded = units = None
-        everything = bool(assembly.graded or assembly.units)
         driven = assembly.synapses or assembly.pulses or assembly.tables or assembly.randoms or assembly.python
-        if everything:
+        if assembly.graded:
             graded = parts.make_graded(assembly, wires.graded_inputs(assembly, values))
+        if assembly.units:
             units = wires.make_units(assembly, values)
-        if everything or driven:
+        if driven:
             stimuli = parts.make_stimuli(assembly, wires.currents(assembly, values), wires.commands(assembly, values))
             synapses, lines = parts.make_synapses(assembly), wires.make_wires(assembly)
         for one in assembly.elements:
@@ -67,7 +67,18 @@ class Network:
         watch = make_watch(recording, values, self.state)
         progress = np.array([step, 0, 0, 0, 0], dtype=np.int64)
         self.arrays = Arrays(
-            self.state, progress, cells, channels, sources, watch, stimuli, synapses, lines, graded, units
+            self.state,
+            progress,
+            cells,
+            channels,
+            sources,
+            watch,
+            stimuli,
+            synapses,
+            lines,
+            graded,
+            units,
+            parts.make_plastic(assembly),
         )
         self.sources_by_number = self._sources()
         self.python = PythonElements(self, inputs) if assembly.python else None
@@ -111,7 +122,7 @@ class Network:
 
         arrays, left = self.arrays, n_steps
         self._check_range(arrays.cells.voltage)
-        if arrays.progress[STEP] == 0 and self.method == CRANK_NICOLSON:
+        if left > 0 and arrays.progress[STEP] == 0 and self.method == CRANK_NICOLSON:
             self._shift_gates()
         while left > 0:
             before, started = self.step, time.perf_counter()
@@ -162,9 +173,9 @@ class Network:
     def _make_room(self) -> None:
         """Make the lists of spikes longer if they may overflow in the next step."""
         lines, progress = self.arrays.wires, self.arrays.progress
-        if lines is None or progress[N_FLIGHTS] + len(self.arrays.sources.last) <= len(lines.flight_time):
+        if lines is None or progress[N_FLIGHTS] + lines.most <= len(lines.flight_time):
             return
-        longer = {
+        longer: dict[str, Any] = {
             name: np.concatenate([getattr(lines, name), np.zeros_like(getattr(lines, name))])
             for name in ("flight_source", "flight_time", "flight_next")
         }
@@ -179,8 +190,14 @@ class Network:
             self._complain()
 
     def _complain(self) -> None:
-        at = int(self.arrays.progress[WHERE])
+        at, status = int(self.arrays.progress[WHERE]), int(self.arrays.progress[STATUS])
         self.arrays.progress[STATUS] = 0
+        if status == 2:
+            one, step = self.assembly.randoms[at], self.dt * self.assembly.ticks(self.assembly.randoms[at])
+            raise SimulationError(
+                f"rate of {one.path} must be at most one spike in a step ({1e3 / step:g} Hz), got {one.rate:g}: reduce "
+                "dt, or share it among several sources"
+            )
         value, path = self.arrays.cells.voltage[at], self.assembly.forest.members[at].path
         raise SimulationError(f"V = {value:.4g} mV at {path}, t = {self.step * self.dt:.6g} ms; reduce dt")
 
@@ -197,7 +214,7 @@ class Network:
         stimuli = self.arrays.stimuli
         if stimuli is not None:
             np.add.at(total, stimuli.clamp_compartment, stimuli.clamp_conductance)
-        limit = 2 * cells.capacitance / total
+        limit = 2 * cells.capacitance / total / (1 if cells.period is None else cells.period)
         if len(limit) and limit.min() < self.dt:
             at = int(limit.argmin())
             raise SimulationError(

@@ -11,7 +11,7 @@ from pluri.neurons.library.channels import Channel
 from pluri.neurons.library.compartments import ActiveCompartment, IntegrateAndFire, Membrane
 from pluri.neurons.library.sources import Axon, RandomSpikes
 from pluri.neurons.library.stimuli import Pulses, TimeTable, VoltageClamp
-from pluri.neurons.library.synapses import EventSynapse, GradedSynapse
+from pluri.neurons.library.synapses import EventSynapse, GradedSynapse, HebbianSynapse
 from pluri.neurons.library.units import Unit
 from pluri.neurons.numerics.records import FAMILIES
 from pluri.neurons.tree.element import Element
@@ -24,6 +24,7 @@ NUMBERED: list[tuple[type[Element], tuple[str, ...]]] = [
     (IntegrateAndFire, ("compartment", "source")),
     (Membrane, ("compartment",)),
     (Channel, ("channel",)),
+    (HebbianSynapse, ("synapse", "plastic")),
     (EventSynapse, ("synapse",)),
     (GradedSynapse, ("graded",)),
     (Axon, ("source",)),

@@ -17,6 +17,7 @@ from pluri.neurons.numerics.records import (
     Cells,
     Channels,
     Graded,
+    Plastic,
     Stimuli,
     Synapses,
 )
@@ -50,7 +51,7 @@ def begins(keys: list[Any]) -> tuple[Array, list[int]]:
 def make_cells(assembly: Assembly) -> Cells:
     """Arrays of compartments, their voltages and injected currents at the initial values."""
     forest = assembly.forest
-    voltage, inject = views(assembly, "compartment")
+    voltage, inject, total, push = views(assembly, "compartment")
     for i, one in enumerate(forest.members):
         voltage[i], inject[i] = _kept(one, "Vm"), _kept(one, "inject")
     leak = numbers([one.leak for one in forest.electrical])
@@ -63,7 +64,7 @@ def make_cells(assembly: Assembly) -> Cells:
         conductance[start] += axial
         conductance[end] += axial
     drive = leak * numbers([one.reversal for one in forest.electrical])
-    n = len(forest.members)
+    period = integers([assembly.ticks(one) for one in forest.members])
     return Cells(
         voltage,
         inject,
@@ -75,8 +76,9 @@ def make_cells(assembly: Assembly) -> Cells:
         integers([loop[0] for loop in forest.loops]),
         integers([loop[1] for loop in forest.loops]),
         numbers([loop[2] for loop in forest.loops]),
-        np.zeros(n),
-        np.zeros(n),
+        total,
+        push,
+        period if (period > 1).any() else None,
     )
 
 
@@ -187,6 +189,33 @@ def make_synapses(assembly: Assembly) -> Synapses:
         np.array(look, dtype=float).reshape(-1, 3),
         np.array(time_rate, dtype=float).reshape(-1, 2),
         numbers(magnesium),
+    )
+
+
+def make_plastic(assembly: Assembly) -> Plastic | None:
+    """Arrays of synapses whose weights learn; None if there are none."""
+    members, dt = assembly.plastic, assembly.simulation.dt
+    if not members:
+        return None
+    weight, events, spikes, before = views(assembly, "plastic")
+    of_synapse = np.full(assembly.counts["synapse"], -1, dtype=np.int64)
+    compartment = integers([assembly.host[id(one)] for one in members])
+    before[:] = views(assembly, "compartment")[0][compartment]
+    firing = {id(one): i for i, one in enumerate(assembly.detectors) if isinstance(one, IntegrateAndFire)}
+    for k, one in enumerate(members):
+        weight[k] = _kept(one, "w")
+        of_synapse[assembly.numbers[id(one)][0]] = k
+    return Plastic(
+        weight,
+        events,
+        spikes,
+        before,
+        of_synapse,
+        compartment,
+        integers([firing.get(id(assembly.forest.members[at]), -1) for at in compartment.tolist()]),
+        numbers([one.spike_threshold for one in members]),
+        np.array([(one.gain, one.loss, one.w_max) for one in members]),
+        np.exp(-dt / np.array([(one.tau_events, one.tau_spikes) for one in members])),
     )
 
 

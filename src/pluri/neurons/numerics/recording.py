@@ -26,7 +26,7 @@ class Request(NamedTuple):
 
     pattern: str
     field: str
-    ticks: int
+    clock: int
 
 
 class Group:
@@ -113,17 +113,21 @@ class Recording:
 
 
 def _columns(simulation: Simulation, network: Network) -> dict[int, list[tuple[str, str, int]]]:
-    """For each number of steps between ticks: path, field and address of what is recorded."""
-    found: dict[int, dict[tuple[str, str], int]] = {}
+    """For each number of steps between ticks: path, field and address of what is recorded.
+
+    What was asked for at the ticks of two clocks is one series, at those of the faster.
+    """
+    fastest: dict[tuple[str, str], tuple[int, int]] = {}
 
     def add(element: Element, field: str, ticks: int) -> None:
         address = network.address(element, field)
         if address is not None:
-            found.setdefault(ticks, {})[element.path, field] = address
+            key = element.path, field
+            fastest[key] = min(fastest.get(key, (ticks, address)), (ticks, address))
 
     for request in simulation.requests:
         for element in simulation.find(request.pattern):
-            add(element, request.field, request.ticks)
+            add(element, request.field, simulation.ticks_of_clock(request.clock))
     linked: dict[int, list[Element]] = {}
     for link in simulation.links:
         if isinstance(link.destination, Recorder):
@@ -135,7 +139,10 @@ def _columns(simulation: Simulation, network: Network) -> dict[int, list[tuple[s
                 if element.variable not in one.addresses:
                     raise SimulationError(f"{element.path} cannot record {element.variable} of {one.path}")
                 add(one, element.variable, simulation.ticks_of(element))
-    return {ticks: [(*key, address) for key, address in each.items()] for ticks, each in found.items()}
+    found: dict[int, list[tuple[str, str, int]]] = {}
+    for key, (ticks, address) in fastest.items():
+        found.setdefault(ticks, []).append((*key, address))
+    return found
 
 
 def make_watch(recording: Recording, values: Values, state: Array) -> Watch:

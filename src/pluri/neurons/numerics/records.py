@@ -15,9 +15,10 @@ Array = np.ndarray[Any, Any]
 
 #: Families of numbers, and their blocks in the state.
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "compartment": ("voltage", "inject"),
+    "compartment": ("voltage", "inject", "total", "push"),
     "channel": ("first_gate", "second_gate", "channel_conductance", "channel_current"),
     "synapse": ("synapse_conductance", "rising", "decaying", "boost", "boost_time"),
+    "plastic": ("hebbian_weight", "event_trace", "spike_trace", "hebbian_voltage"),
     "graded": ("graded",),
     "stimulus": ("stimulus",),
     "pulse": ("pulse_level", "pulse_base"),
@@ -35,8 +36,11 @@ N_NODES = 8002  # one more than the range needs: interpolation looks at the next
 EULER, EXP_EULER, BACKWARD_EULER, CRANK_NICOLSON = range(4)
 
 #: Places in ``progress``: the step, spikes and rows of recordings in their buffers, spikes on their way, what stopped
-#: the loop (0 nothing, 1 a voltage out of range) and the compartment where it did.
+#: the loop (0 nothing, 1 a voltage out of range, 2 too many random spikes) and the number of what did.
 STEP, N_SPIKES, N_FLIGHTS, STATUS, WHERE = range(5)
+
+#: Spikes of a random source in a step; with one on average, more have a chance of 6e-11.
+MOST_AT_ONCE = 12
 
 
 class Cells(NamedTuple):
@@ -52,8 +56,9 @@ class Cells(NamedTuple):
     loop_from: Array  # further couplings, which close cycles
     loop_to: Array
     loop_axial: Array
-    total: Array  # of this step: sum of conductances
-    push: Array  # of this step: sum of currents at zero voltage
+    total: Array  # of this step: sum of conductances; added up where a clock is slower
+    push: Array  # of this step: sum of currents at zero voltage; likewise
+    period: Any  # steps from one tick of the clock of each to the next; None if all move in each step
 
 
 class Channels(NamedTuple):
@@ -144,9 +149,25 @@ class Sources(NamedTuple):
     spike_time: Array  # in ms
 
 
+class Plastic(NamedTuple):
+    """Synapses whose weights learn."""
+
+    weight: Array
+    events: Array  # trace of what has arrived
+    spikes: Array  # trace of the spikes of the compartment
+    before: Array  # voltage of the step before
+    of_synapse: Array  # number of each synapse here, or -1
+    compartment: Array
+    detector: Array  # the source of spikes that the compartment is itself, or -1
+    threshold: Array
+    change: Array  # (n, 3): gain, loss, and largest weight
+    keep: Array  # (n, 2): what a step leaves of the two traces
+
+
 class Wires(NamedTuple):
     """Random spikes and lists of times, what sources are wired to, and what is on its way."""
 
+    most: int  # spikes that all sources can send in a step
     rate: Array
     random_source: Array
     random_key: Array
@@ -200,9 +221,9 @@ class Watch(NamedTuple):
 class Arrays(NamedTuple):
     """A compiled network.
 
-    There are three makes of it, so that the first network somebody runs does not wait for what it does without: cells
-    with channels and axons; these with stimuli, synapses and wires; and all, with graded synapses and units. What a
-    make lacks is None.
+    There are several makes of it, so that the first network somebody runs does not wait for what it does without: cells
+    with channels and axons alone, and with stimuli, synapses and wires; either with graded synapses, with units, with
+    synapses that learn, or with compartments on slower clocks. What a make lacks is None.
     """
 
     state: Array
@@ -216,3 +237,4 @@ class Arrays(NamedTuple):
     wires: Wires | None
     graded: Graded | None
     units: Units | None
+    plastic: Plastic | None

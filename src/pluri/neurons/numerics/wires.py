@@ -16,7 +16,7 @@ from pluri.neurons.library.units import FUNCTIONS, BinaryUnit, Unit
 from pluri.neurons.numerics.assembling import Assembly
 from pluri.neurons.numerics.canonical_order import digest
 from pluri.neurons.numerics.parts import integers, numbers, thresholds, views
-from pluri.neurons.numerics.records import Array, Sources, Units, Wires
+from pluri.neurons.numerics.records import MOST_AT_ONCE, Array, Sources, Units, Wires
 from pluri.neurons.tree.element import Element
 from pluri.neurons.tree.errors import SimulationError, SimulationWarning
 from pluri.neurons.tree.messages import Connection, Link
@@ -98,10 +98,14 @@ def currents(assembly: Assembly, values: Values) -> list[tuple[int, int]]:
 
 def commands(assembly: Assembly, values: Values) -> list[int]:
     """Addresses of the commands of clamps: what is linked to a clamp, or its own pulse."""
+    linked: set[int] = set()
     own = [assembly.layout.offset["stimulus"] + assembly.numbers[id(one)][0] for one in assembly.clamps]
     number = {id(one): i for i, one in enumerate(assembly.clamps)}
     for link in assembly.links:
         if id(link.destination) in number and link.destination_slot == "command":
+            if id(link.destination) in linked:
+                raise SimulationError(f"{link.destination.path} has two commands: link one of them only")
+            linked.add(id(link.destination))
             own[number[id(link.destination)]] = values.address(link.source, link.source_slot)
     return own
 
@@ -118,9 +122,19 @@ def make_sources(assembly: Assembly) -> Sources:
     compartment, threshold, refractory, resets, reset_voltage = thresholds(assembly)
     voltage = views(assembly, "compartment")[0]
     before[: len(compartment)] = voltage[compartment]
-    room = max(1024, 2 * len(last))
+    room = max(1024, 2 * most_spikes(assembly))
     spikes = np.zeros(room, dtype=np.int64), np.zeros(room)
     return Sources(last, before, compartment, threshold, refractory, resets, reset_voltage, *spikes)
+
+
+def most_spikes(assembly: Assembly) -> int:
+    """How many spikes all sources together can send in a step."""
+    found: int = assembly.counts["source"] + len(assembly.randoms) * (MOST_AT_ONCE - 1)
+    for one in assembly.tables:
+        if not one.values and one.times:
+            steps = np.floor(np.asarray(one.times) / assembly.simulation.dt + 1e-9)
+            found += int(np.unique(steps, return_counts=True)[1].max()) - 1
+    return found
 
 
 def make_wires(assembly: Assembly) -> Wires:
@@ -132,8 +146,9 @@ def make_wires(assembly: Assembly) -> Wires:
     listed = [one for one in assembly.tables if not one.values]
     dt = assembly.simulation.dt
     begin, target, weight, due, exact = _wires(assembly)
-    room = max(1024, 2 * assembly.counts["source"])
+    room = max(1024, 2 * most_spikes(assembly))
     return Wires(
+        most_spikes(assembly),
         rate,
         integers([assembly.numbers[id(one)][0] for one in assembly.randoms]),
         np.array([stream_key(assembly, one) for one in assembly.randoms], dtype=np.uint64),

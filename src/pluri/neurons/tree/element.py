@@ -71,6 +71,8 @@ class Element:
     addresses: ClassVar[dict[str, tuple[str, int]]] = {}
     #: Fields that a copy does not take over.
     own: ClassVar[frozenset[str]] = frozenset()
+    #: Slots that no connection can end at: what arrives there acts within the step.
+    links_only: ClassVar[frozenset[str]] = frozenset()
     #: When `process` runs in a step: 0 stimuli, 1 conductances, 3 spikes, 5 recorders and displays.
     phase: ClassVar[int] = 0
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pluri.neurons.tree.element import Element
 
 #: What a field is: a setting (a change has the network compiled anew), something that each step reads (`input`) or
-#: changes (`state`), or something worked out from the others when it is asked for (`output`).
+#: changes (`state`), or something worked out from the others, in each step or when it is asked for (`output`).
 Role = Literal["parameter", "input", "state", "output"]
 
 
@@ -58,7 +58,8 @@ class field:
     allowed : object or None, default=None
         What the value may be, such as ``pluri.validation.Number(above=0)``; None allows every value of the type.
     role : {"parameter", "input", "state", "output"}, default="parameter"
-        A setting; what each step reads; what each step changes; what is worked out by `compute`.
+        A setting; what each step reads; what each step changes; what is worked out, by `compute` or in each step,
+        and cannot be set.
     compute : callable or None, default=None
         Of an output: the element to the value.
     initial : callable or None, default=None
@@ -101,6 +102,7 @@ class field:
     def __get__(self, element: Element | None, owner: type | None = None) -> Any:
         if element is None:
             return self
+        self._present(element)
         if self.compute is not None:
             return self.compute(element)
         place = element.address(self.name)
@@ -110,7 +112,12 @@ class field:
         value = element.kept(self.name, None)
         return self.start(element) if value is None else value
 
+    def _present(self, element: Element) -> None:
+        if element._parent is None and element._tree.root is not element:
+            raise SimulationError(f"{element.name} ({element.class_name}) was deleted, and has no {self.name} any more")
+
     def __set__(self, element: Element, value: Any) -> None:
+        self._present(element)
         value = self.checked(element, value)
         place = element.address(self.name)
         if place is not None:
@@ -125,7 +132,8 @@ class field:
     def checked(self, element: Element, value: Any) -> Any:
         """The value in the type of the field; a sentence says what is wrong with it."""
         if not self.writable:
-            raise SimulationError(f"{self.name} of {element.path} is worked out from other fields and cannot be set")
+            how = "in each step" if self.compute is None else "from other fields"
+            raise SimulationError(f"{self.name} of {element.path} is worked out {how} and cannot be set")
         try:
             converted = _converted(value, self.default)
         except (TypeError, ValueError, OverflowError):

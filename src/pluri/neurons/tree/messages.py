@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from pluri.neurons.tree.element import Element, Slot
 from pluri.neurons.tree.errors import SimulationError, nearest
@@ -88,3 +91,30 @@ def _passes(start: Slot, end: Slot, *, wire: bool) -> bool | None:
 def _said(slots: dict[str, Slot], verb: str) -> str:
     kinds = sorted({kind for slot in slots.values() for kind in slot.kind.split("|")})
     return f"the {'first' if verb == 'gives' else 'second'} {verb} {' or '.join(kinds) if kinds else 'nothing'}"
+
+
+def check_wire(destination: Element, slot: str) -> None:
+    """Complain of a connection to a slot that takes links only."""
+    if slot in destination.links_only:
+        raise SimulationError(
+            f"{destination.path}.{slot} takes links only: connections, which have a delay, end at synapses, units and "
+            "elements of your own"
+        )
+
+
+def ends_of(link: Link) -> frozenset[Any]:
+    """What two links must share to be the same; a coupling has no direction."""
+    if link.kind == "axial":
+        return frozenset((id(link.source), id(link.destination)))
+    return frozenset(((id(link.source), link.source_slot, 0), (id(link.destination), link.destination_slot, 1)))
+
+
+def number(name: str, value: Any) -> float:
+    """A finite number; a sentence if it is none."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if isinstance(value, bool) or not np.isfinite(number):
+        raise SimulationError(f"{name} must be a finite number, got {value!r}")
+    return number

@@ -11,7 +11,7 @@ import numpy as np
 from pluri.neurons.tree import paths
 from pluri.neurons.tree.element import Element
 from pluri.neurons.tree.errors import SimulationError
-from pluri.neurons.tree.messages import Connection, Link, matching_slots
+from pluri.neurons.tree.messages import Connection, Link, check_wire, ends_of, matching_slots, number
 from pluri.neurons.tree.names import Names, Place
 from pluri.validation import Whole
 
@@ -34,7 +34,7 @@ class ElementTree(Names):
         self.verbose = verbose
         self.links: list[Link] = []
         self.connections: list[Connection] = []
-        self._coupled: set[frozenset[int]] = set()  # ids of compartments that are coupled
+        self._joined: set[frozenset[Any]] = set()  # ends of links that may stand once only
 
     # Messages ---------------------------------------------------------------------------------------------------
 
@@ -72,11 +72,11 @@ class ElementTree(Names):
         self._add_link(Link(start[0], slots[0], end[0], slots[1]))
 
     def _add_link(self, link: Link) -> None:
-        if link.kind == "axial":
-            ends = frozenset((id(link.source), id(link.destination)))
-            if ends in self._coupled:
+        if link.kind != "conductance":  # two of those are found when the network is compiled
+            ends = ends_of(link)
+            if ends in self._joined:
                 raise SimulationError(f"{link.source.path} and {link.destination.path} are linked already")
-            self._coupled.add(ends)
+            self._joined.add(ends)
         self.links.append(link)
         self.changed(None)
 
@@ -98,7 +98,8 @@ class ElementTree(Names):
         """
         start, end = self._end(source), self._end(destination)
         slots = matching_slots(start, end, wire=True)
-        delay, weight = _number("delay", delay), _number("weight", weight)
+        check_wire(end[0], slots[1])
+        delay, weight = number("delay", delay), number("weight", weight)
         if delay < 0:
             raise SimulationError(f"delay must be a number of at least 0, got {delay:g}")
         self.connections.append(Connection(start[0], slots[0], end[0], slots[1], delay, weight, bool(exact_delay)))
@@ -142,6 +143,7 @@ class ElementTree(Names):
             kinds = type(a), type(b)
             if kinds not in known:
                 known[kinds] = matching_slots((a, None), (b, None), wire=True)
+                check_wire(b, known[kinds][1])
             slots = known[kinds]
             made.append(Connection(a, slots[0], b, slots[1], delays[i], weights[i], bool(exact_delay)))
         self.connections.extend(made)
@@ -156,6 +158,9 @@ class ElementTree(Names):
 
     def copy(self, source: Place, destination: str, n: int | None = None) -> Any:
         """Copy an element with all below it; links and connections among them are copied, those to others are not.
+
+        In the middle of a run a copy begins at the voltages, gates and weights of its original, with closed synapses
+        and without the spikes that are on their way.
 
         Parameters
         ----------
@@ -211,9 +216,9 @@ class ElementTree(Names):
             above = parent if old is inside[0] else new[id(old._parent)]
             element = self._added(type(old), above, name if old is inside[0] else old.name)
             for field_name in {*(old._values or {}), *(old.addresses if old._numbers is not None else ())}:
-                value = old[field_name] if field_name in old.declared() else None
-                if value is not None and field_name not in element.own:
-                    element.keep(field_name, value)
+                declaration = old.declared().get(field_name)
+                if declaration is not None and declaration.writable and field_name not in element.own:
+                    element.keep(field_name, old[field_name])
             new[id(old)] = element
         for one in links:
             self._add_link(Link(new[id(one.source)], one.source_slot, new[id(one.destination)], one.destination_slot))
@@ -278,18 +283,8 @@ class ElementTree(Names):
         self.connections = [
             one for one in self.connections if id(one.source) not in gone and id(one.destination) not in gone
         ]
-        self._coupled = {ends for ends in self._coupled if not any(end in gone for end in ends)}
+        self._joined = {ends_of(one) for one in self.links if one.kind != "conductance"}
         for one in gone.values():
             if one._parent is not None:
                 self._detach(one)
         self.changed(None)
-
-
-def _number(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if isinstance(value, bool) or not np.isfinite(number):
-        raise SimulationError(f"{name} must be a finite number, got {value!r}")
-    return number
