@@ -11,6 +11,7 @@ from pluri.decisions import (
     FacilityLocation,
     FeatureCoverage,
     FunctionOfSets,
+    GaussianBlockInformation,
     GaussianEntropy,
     GaussianMutualInformation,
     GraphCut,
@@ -55,6 +56,10 @@ FUNCTIONS = {
     "entropy": lambda rng: GaussianEntropy(covariance(rng)),
     "information gain": lambda rng: InformationGain(covariance(rng), noise_variance=0.3),
     "mutual information": lambda rng: GaussianMutualInformation(covariance(rng)),
+    "blocks": lambda rng: GaussianBlockInformation(covariance(rng, 17), np.r_[np.repeat(range(N_ITEMS), 2), -1, 0, -1]),
+    "blocks that overlap": lambda rng: GaussianBlockInformation(
+        covariance(rng, 15), [rng.choice(15, size=3, replace=False) for _ in range(N_ITEMS)]
+    ),
     "variance": lambda rng: VarianceReduction(covariance(rng), noise_variance=0.2),
     "variance, no noise": lambda rng: VarianceReduction(covariance(rng, noise=0.01)),
     "sum": lambda rng: 0.5 * FacilityLocation(similarity(rng)) + 2.0 * GaussianMutualInformation(covariance(rng)),

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pluri.decisions.selection.constraints import Cardinality, Constraint, Knapsack, PartitionMatroid, Together
     from pluri.decisions.selection.coverage import Coverage, FeatureCoverage
     from pluri.decisions.selection.covers.estimators import MaxKCover, SetCover
+    from pluri.decisions.selection.gaussian_blocks import GaussianBlockInformation
     from pluri.decisions.selection.gaussian_functions import (
         GaussianEntropy,
         GaussianMutualInformation,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from pluri.decisions.selection.sensors import SensorPlacement
     from pluri.decisions.selection.set_function import ConicSum, FunctionOfSets, SelectionState, SetFunction
     from pluri.decisions.selection.similarity_functions import FacilityLocation, GraphCut
+    from pluri.decisions.selection.streaming.selector import StreamSelector
     from pluri.decisions.selection.submodularity import SubmodularityReport, check_submodular
     from pluri.decisions.selection.variance_reduction import VarianceReduction
 
@@ -71,6 +73,7 @@ __all__ = [
     "FacilityLocation",
     "FeatureCoverage",
     "FunctionOfSets",
+    "GaussianBlockInformation",
     "GaussianEntropy",
     "GaussianMutualInformation",
     "GraphCut",
@@ -94,6 +97,7 @@ __all__ = [
     "SetFunction",
     "StrategyComparison",
     "StreamQuery",
+    "StreamSelector",
     "SubmodularityReport",
     "SubmodularityWarning",
     "Surrogate",
@@ -147,6 +151,7 @@ __getattr__, __dir__ = lazy_names(
         "selection.constraints": ["Cardinality", "Constraint", "Knapsack", "PartitionMatroid", "Together"],
         "selection.coverage": ["Coverage", "FeatureCoverage"],
         "selection.covers.estimators": ["MaxKCover", "SetCover"],
+        "selection.gaussian_blocks": ["GaussianBlockInformation"],
         "selection.gaussian_functions": [
             "GaussianEntropy",
             "GaussianMutualInformation",
@@ -158,6 +163,7 @@ __getattr__, __dir__ = lazy_names(
         "selection.sensors": ["SensorPlacement"],
         "selection.set_function": ["ConicSum", "FunctionOfSets", "SelectionState", "SetFunction"],
         "selection.similarity_functions": ["FacilityLocation", "GraphCut"],
+        "selection.streaming.selector": ["StreamSelector"],
         "selection.submodularity": ["SubmodularityReport", "check_submodular"],
         "selection.variance_reduction": ["VarianceReduction"],
     },

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 
@@ -308,6 +308,27 @@ def test_draws_of_a_model_are_its_committee():
     assert run_of(learner.set_params(n_queries=3)).queried_.size == 3
 
 
+def test_naive_bayes_tells_its_information_also_at_the_end_of_a_pipeline():
+    rows = (X > 0).astype(float)
+    model = NaiveBayes(inference="bayes")
+    learner = ActiveLearner(model, "bald", random_state=0).fit(rows[:20], Y[:20])
+    piped = ActiveLearner(make_pipeline(FunctionTransformer(), model), "bald", random_state=0).fit(rows[:20], Y[:20])
+    seed = int(np.random.default_rng([learner.seed_, 20]).integers(2**31))
+    expected = learner.estimator_.planning_scores(rows[POOL], "bald", random_state=seed)
+    assert_array_equal(learner.scores(rows[POOL]), expected)
+    assert_array_equal(piped.scores(rows[POOL]), expected)
+    with pytest.raises(ValueError, match="strategy 'vote_entropy' must be used with several models"):
+        learner.set_params(strategy="vote_entropy").scores(rows[POOL])
+    with pytest.raises(ValueError, match="strategy 'bald' must be used with several models"):
+        begun("bald").scores(X[POOL])
+
+
+def test_labels_of_steps_are_no_labels_of_sequences():
+    sequences = [np.zeros((3, 1)), np.zeros((2, 1))]
+    with pytest.raises(ValueError, match="y must be one label for each of 2 rows, got lists of different lengths"):
+        ActiveLearner(NaiveBayes("gaussian")).fit(sequences, [[0, 0, 1], [1, 1]])
+
+
 # The quicker test above guards draws; these are fits of models that have them.
 @pytest.mark.slow
 @pytest.mark.thorough
@@ -424,7 +445,7 @@ BAD = {
     "strategy of a wrong shape": (lambda: begun(lambda l, r: [1.0]).query(X[POOL]), "a score for each of the 70 rows"),
     "strategy gives NaN": (lambda: begun(lambda l, r: np.full(len(r), np.nan)).query(X[POOL]), "got NaN for row 0"),
     "no probabilities": (lambda: begun("margin", LinearSVC()).query(X[POOL]), "LinearSVC, which has no predict_proba"),
-    "no members": (lambda: begun("bald").query(X[POOL]), "strategy 'kl' must be used with several models"),
+    "no members": (lambda: begun("bald").query(X[POOL]), "strategy 'bald' must be used with several models"),
     "no variance": (lambda: begun("variance").query(X[POOL]), "strategy 'variance' must be used with a regressor"),
     "no coefficients": (
         lambda: begun("fisher_d", NaiveBayes("gaussian")).query(X[POOL]),

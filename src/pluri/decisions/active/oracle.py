@@ -60,7 +60,13 @@ def check_labels(y: Any, n_rows: int, name: str = "y", rows: Any = None) -> NDAr
     """One label for each row, none of them missing or infinite."""
     if y is None:
         raise ValueError(f"{name} must be labels: learning requires y to be passed, but the target y is None")
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError:  # lists of different lengths
+        raise ValueError(
+            f"{name} must be one label for each of {n_rows} rows, got lists of different lengths: a sequence has one "
+            "label as a whole; what is labelled step by step is a pool of steps"
+        ) from None
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)
     if labels.shape != (n_rows,):

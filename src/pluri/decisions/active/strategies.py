@@ -95,17 +95,20 @@ def _class_codes(model: Any, member: Any) -> NDArray[np.int64]:
     return own.astype(np.int64)
 
 
-def disagreement_scores(learner: Learned, X: Any, rng: np.random.Generator, kind: str) -> Array:
-    """Disagreement of the members or draws of a model."""
+def disagreement_scores(learner: Learned, X: Any, rng: np.random.Generator, kind: str, name: str) -> Array:
+    """Disagreement of the members or draws of a model; or its own information of a label about its parameters."""
     model = learner.estimator_
     P = member_probabilities(model, X, rng)
     if P is not None:
         return committee_scores(P, kind)
-    information = getattr(model, "mutual_information", None)
-    if kind == "kl" and information is not None:
-        return np.asarray(information(X, random_state=int(rng.integers(2**31))), dtype=np.float64)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    rows = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
+    if kind == "kl" and hasattr(last, "mutual_information"):
+        return np.asarray(last.mutual_information(rows, random_state=int(rng.integers(2**31))), dtype=np.float64)
+    if kind == "kl" and hasattr(last, "planning_scores"):
+        return np.asarray(last.planning_scores(rows, "bald", random_state=int(rng.integers(2**31))), dtype=np.float64)
     raise ValueError(
-        f"strategy {kind!r} must be used with several models or draws (QueryByCommittee, an ensemble of scikit-learn, "
+        f"strategy {name!r} must be used with several models or draws (QueryByCommittee, an ensemble of scikit-learn, "
         f"predict_proba_samples), got {type(model).__name__}"
     )
 
@@ -187,8 +190,8 @@ def _of_probabilities(kind: str) -> Callable[..., Array]:
     return lambda learner, X, rng: uncertainty_scores(probabilities(learner.estimator_, X), kind)
 
 
-def _of_members(kind: str) -> Callable[..., Array]:
-    return lambda learner, X, rng: disagreement_scores(learner, X, rng, kind)
+def _of_members(kind: str, name: str) -> Callable[..., Array]:
+    return lambda learner, X, rng: disagreement_scores(learner, X, rng, kind, name)
 
 
 def _of_information(criterion: str) -> Callable[..., Array]:
@@ -199,9 +202,9 @@ def _of_information(criterion: str) -> Callable[..., Array]:
 STRATEGIES: dict[str, Callable[..., Array]] = {
     "random": random_scores,
     **{kind: _of_probabilities(kind) for kind in UNCERTAINTY},
-    "vote_entropy": _of_members("vote_entropy"),
-    "kl": _of_members("kl"),
-    "bald": _of_members("kl"),
+    "vote_entropy": _of_members("vote_entropy", "vote_entropy"),
+    "kl": _of_members("kl", "kl"),
+    "bald": _of_members("kl", "bald"),
     **{f"fisher_{criterion}": _of_information(criterion) for criterion in CRITERIA},
     "variance": variance_scores,
     "expected_error": error_scores,

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pluri.decisions.bayesian_optimization.answers import ModelAnswers
 from pluri.decisions.bayesian_optimization.choosing import Chooser, Choosing
 from pluri.decisions.bayesian_optimization.history import Evaluation, History, told_evaluations
+from pluri.decisions.bayesian_optimization.past_search import FromSearches
 from pluri.decisions.bayesian_optimization.plain_data import PlainData
 from pluri.decisions.bayesian_optimization.running import run_evaluations
 from pluri.decisions.bayesian_optimization.space import Space
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class BayesianOptimizer(ModelAnswers, PlainData):
+class BayesianOptimizer(ModelAnswers, PlainData, FromSearches):
     """Find the minimum of an expensive function with a Gaussian process that chooses where to evaluate it next.
 
     Parameters

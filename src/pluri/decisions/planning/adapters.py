@@ -7,31 +7,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
+from scipy.stats import poisson
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.decisions.planning.chain_steps import NormalEmission, StepPlanner, SymbolEmission
 from pluri.decisions.planning.field_places import PlacePlanner
-from pluri.decisions.planning.scenarios import ClassColumns, ClassPlanner, GaussianPlanner
+from pluri.decisions.planning.gaussian_columns import GaussianPlanner
+from pluri.decisions.planning.scenarios import ClassColumns, ClassPlanner
 
 Array = NDArray[np.float64]
+
+#: Counts that are larger have this probability, and are left out.
+NEGLIGIBLE = 1e-12
 
 
 def planner_of(model: Any, X: Any, target: Any, n_samples: int, rng: np.random.Generator) -> Any:
     """The planner for a model and what is observed so far."""
     from pluri.mixtures import BernoulliMixture, CategoricalMixture, GaussianMixture, NaiveBayes
     from pluri.processes import GaussianProcessRegressor
-    from pluri.sequences import CategoricalHMM, GaussianHMM
+    from pluri.sequences import BernoulliHMM, CategoricalHMM, GaussianHMM, PoissonHMM
 
     check_is_fitted(model)
     if isinstance(model, GaussianProcessRegressor):
         return _places(model, X, target)
-    if isinstance(model, GaussianHMM | CategoricalHMM):
+    if isinstance(model, GaussianHMM | CategoricalHMM | BernoulliHMM | PoissonHMM):
         _refuse_target(target, model)
         return _steps(model, X, n_samples, rng)
     row = _row(X, model.n_features_in_, isinstance(model, CategoricalMixture))
     if isinstance(model, GaussianMixture):
-        _refuse_target(target, model)
-        return _gaussian(model, row, n_samples, rng)
+        return _gaussian(model, row, target, n_samples, rng)
     if isinstance(model, BernoulliMixture):
         tables = [np.stack([1.0 - column, column], axis=1) for column in np.asarray(model.probabilities_).T]
         codes = _codes(row, [np.array([0.0, 1.0])] * len(tables))
@@ -42,8 +46,9 @@ def planner_of(model: Any, X: Any, target: Any, n_samples: int, rng: np.random.G
     if isinstance(model, NaiveBayes):
         return _naive_bayes(model, row, target, n_samples, rng)
     raise TypeError(
-        "model must be a Gaussian, Bernoulli or categorical mixture, a naive Bayes classifier, a Gaussian or "
-        f"categorical hidden Markov model or a Gaussian-process regressor, got {type(model).__name__}"
+        "model must be a Gaussian, Bernoulli or categorical mixture, a naive Bayes classifier, a Gaussian, "
+        "categorical, Bernoulli or Poisson hidden Markov model or a Gaussian-process regressor, got "
+        f"{type(model).__name__}"
     )
 
 
@@ -135,7 +140,7 @@ def _naive_bayes(model: Any, row: Array, target: Any, n_samples: int, rng: np.ra
     return _classes(model._log_class_prior, tables, normals, _codes(plain, ranges), target, n_samples, rng)
 
 
-def _gaussian(model: Any, row: Array, n_samples: int, rng: np.random.Generator) -> GaussianPlanner:
+def _gaussian(model: Any, row: Array, target: Any, n_samples: int, rng: np.random.Generator) -> GaussianPlanner:
     means = np.asarray(model.means_, dtype=np.float64)
     k, d = means.shape
     given = np.asarray(model.covariances_, dtype=np.float64)
@@ -149,9 +154,11 @@ def _gaussian(model: Any, row: Array, n_samples: int, rng: np.random.Generator) 
         raise ValueError(f"covariance_type must be one of {sorted(kinds)} to plan, got {model.covariance_type!r}")
     covariances = kinds[model.covariance_type]()
     seen, free = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
+    wanted = _wanted_columns(target, free)
     logs = np.log(model.weights_)
     if not len(seen):
-        return GaussianPlanner(np.exp(logs - logsumexp(logs)), means, covariances.copy(), free.tolist(), n_samples, rng)
+        shares = np.exp(logs - logsumexp(logs))
+        return GaussianPlanner(shares, means, covariances.copy(), free.tolist(), n_samples, rng, wanted)
     new_means, new_covariances = np.empty((k, len(free))), np.empty((k, len(free), len(free)))
     for z in range(k):
         block = covariances[z][np.ix_(seen, seen)]
@@ -160,12 +167,26 @@ def _gaussian(model: Any, row: Array, n_samples: int, rng: np.random.Generator) 
         logs[z] += -0.5 * (gap @ np.linalg.solve(block, gap) + np.linalg.slogdet(block)[1])
         new_means[z] = means[z, free] + gap @ weights
         new_covariances[z] = covariances[z][np.ix_(free, free)] - covariances[z][np.ix_(free, seen)] @ weights
-    return GaussianPlanner(np.exp(logs - logsumexp(logs)), new_means, new_covariances, free.tolist(), n_samples, rng)
+    shares = np.exp(logs - logsumexp(logs))
+    return GaussianPlanner(shares, new_means, new_covariances, free.tolist(), n_samples, rng, wanted)
+
+
+def _wanted_columns(target: Any, free: NDArray[np.int64]) -> list[int] | None:
+    """Columns that information is wanted about."""
+    if target is None:
+        return None
+    asked = np.asarray(target)
+    wanted = [int(column) for column in np.atleast_1d(asked)] if asked.dtype.kind in "iu" and asked.ndim < 2 else []
+    if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(free.tolist()):
+        raise ValueError(
+            f"target must be one or several columns that are not observed ({free.tolist()}), each once, got {target!r}"
+        )
+    if len(wanted) == len(free):
+        raise ValueError(f"target must leave a column to observe, of {free.tolist()}, got all of them")
+    return wanted
 
 
 def _steps(model: Any, X: Any, n_samples: int, rng: np.random.Generator) -> StepPlanner:
-    from pluri.sequences import CategoricalHMM
-
     sequence = np.asarray(X, dtype=np.float64)
     sequence = sequence[:, None] if sequence.ndim == 1 else sequence
     n_features = int(model.n_features_in_)
@@ -173,15 +194,31 @@ def _steps(model: Any, X: Any, n_samples: int, rng: np.random.Generator) -> Step
         raise ValueError(
             f"X must be one sequence of {n_features} columns, NaN where nothing is observed, got shape {np.shape(X)}"
         )
-    if isinstance(model, CategoricalHMM):
-        given = model.emissionprob_
-        tables = [np.asarray(table) for table in (given if isinstance(given, list | tuple) else [given])]
+    tables = _tables_of_states(model)
+    if tables is not None:
         return StepPlanner(model, sequence, SymbolEmission(tables), n_samples, rng)
     means = np.asarray(model.means_, dtype=np.float64)
     covariances = np.asarray(model.covars_, dtype=np.float64)
     if covariances.shape != (*means.shape, means.shape[1]):
         raise ValueError(f"covariance_type must be one with a matrix for each state, got {model.covariance_type!r}")
     return StepPlanner(model, sequence, NormalEmission(means, covariances), n_samples, rng)
+
+
+def _tables_of_states(model: Any) -> list[Array] | None:
+    """Distributions of each column (k, v) in the states of a model of symbols or counts; None for other models."""
+    from pluri.sequences import BernoulliHMM, CategoricalHMM, PoissonHMM
+
+    if isinstance(model, CategoricalHMM):
+        given = model.emissionprob_
+        return [np.asarray(table) for table in (given if isinstance(given, list | tuple) else [given])]
+    if isinstance(model, BernoulliHMM):
+        return [np.stack([1.0 - column, column], axis=1) for column in np.asarray(model.probs_, dtype=np.float64).T]
+    if isinstance(model, PoissonHMM):
+        rates = np.asarray(model.lambdas_, dtype=np.float64)
+        counts = [np.arange(poisson.isf(NEGLIGIBLE, column.max()) + 1) for column in rates.T]
+        tables = [poisson.pmf(count, column[:, None]) for count, column in zip(counts, rates.T)]
+        return [table / table.sum(axis=1, keepdims=True) for table in tables]
+    return None
 
 
 def _places(model: Any, X: Any, target: Any) -> PlacePlanner:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from pluri.decisions.planning.mixture_information import label_information, normal_information
-from pluri.decisions.planning.scenarios import _draw
+from pluri.decisions.planning.scenarios import drawn_outcomes
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -59,7 +59,9 @@ class SymbolEmission:
     def draw(self, states: IntArray, row: Array, rng: np.random.Generator) -> Array:
         """Column by column."""
         missing = np.flatnonzero(np.isnan(row))
-        return np.stack([_draw(self.tables[column][states], rng).astype(np.float64) for column in missing], axis=1)
+        return np.stack(
+            [drawn_outcomes(self.tables[column][states], rng).astype(np.float64) for column in missing], axis=1
+        )
 
 
 class NormalEmission:
@@ -150,7 +152,7 @@ class StepPlanner:
         if len(self.sequences) == 1:
             self.sequences = np.repeat(self.sequences, self.n_samples, axis=0)
             self.shares = np.repeat(self.shares, self.n_samples, axis=0)
-        states = np.asarray(_draw(self.shares[:, step], self.rng), dtype=np.int64)
+        states = np.asarray(drawn_outcomes(self.shares[:, step], self.rng), dtype=np.int64)
         row = self.given[step]
         self.sequences[:, step, np.isnan(row)] = self.emission.draw(states, row, self.rng)
         self._infer()

@@ -56,3 +56,22 @@ def normal_information(shares: Array, means: Array, variances: Array) -> Array:
         own = -0.5 * nodes**2 - 0.5 * np.log(variances)[:, None]
         found[rows] = np.einsum("nk,nkq,q->n", shares[rows], own - mixed, weights)
     return np.maximum(found, 0.0)
+
+
+def normal_mixture_entropy(shares: Array, means: Array, variances: Array) -> Array:
+    """Entropy of a mixture of normals in one dimension, for each row of shares and means: (n,).
+
+    Parameters
+    ----------
+    shares, means : (n, k)
+    variances : (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.decisions.planning.mixture_information import normal_mixture_entropy
+    >>> normal_mixture_entropy(np.ones((1, 1)), np.zeros((1, 1)), np.ones(1)).round(4)  # 1/2 log(2 pi e)
+    array([1.4189])
+    """
+    apart = 0.5 * np.log(2.0 * np.pi * np.e * variances)
+    return np.asarray(normal_information(shares, means, variances) + shares @ apart)

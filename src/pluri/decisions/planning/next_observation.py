@@ -92,11 +92,12 @@ class NextObservation:
     ----------
     model : fitted model
         A `GaussianMixture`, `BernoulliMixture`, `CategoricalMixture` or `NaiveBayes` (which column of a row), a
-        `GaussianHMM` or `CategoricalHMM` (which step of a sequence, with all columns of it that are missing), or a
-        `GaussianProcessRegressor` (which place).
+        `GaussianHMM`, `CategoricalHMM`, `BernoulliHMM` or `PoissonHMM` (which step of a sequence, with all columns of
+        it that are missing), or a `GaussianProcessRegressor` (which place).
     target : None, int or array-like, default=None
         What information is wanted about. None: the component, class, path of states, or the function at all candidate
-        places. A column of a discrete mixture or of naive Bayes; or places (n, n_features) of a Gaussian process.
+        places. A column of a discrete mixture or of naive Bayes; one or several columns of a Gaussian mixture; or
+        places (n, n_features) of a Gaussian process.
     n_samples : int, default=512
         Drawn outcomes where a plan cannot go through all.
     random_state : int, Generator, RandomState or None

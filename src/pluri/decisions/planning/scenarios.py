@@ -110,12 +110,12 @@ class ClassPlanner:
             return
         self._become_draws()
         chances = self.state.shares @ table
-        drawn = _draw(chances, self.rng)
+        drawn = drawn_outcomes(chances, self.rng)
         self._update(np.log(np.maximum(table[:, drawn].T, 1e-300)))
 
     def _draw_normal(self, means: Array, variances: Array) -> None:
         self._become_draws()
-        source = _draw(self.state.shares, self.rng)
+        source = drawn_outcomes(self.state.shares, self.rng)
         values = means[source] + np.sqrt(variances[source]) * self.rng.standard_normal(len(source))
         self._update(-0.5 * (values[:, None] - means) ** 2 / variances - 0.5 * np.log(variances))
 
@@ -132,60 +132,7 @@ class ClassPlanner:
         self.state = Scenarios(shares / shares.sum(axis=1, keepdims=True), self.state.chances, False)
 
 
-def _draw(chances: Array, rng: np.random.Generator) -> NDArray[Any]:
+def drawn_outcomes(chances: Array, rng: np.random.Generator) -> NDArray[Any]:
     """One outcome of each row of probabilities."""
     sums = np.cumsum(chances, axis=1)
     return np.minimum((rng.random((len(chances), 1)) * sums[:, -1:] > sums).sum(axis=1), chances.shape[1] - 1)
-
-
-class GaussianPlanner:
-    """Information about the component of a Gaussian mixture, whose columns depend on each other within it.
-
-    Given a component, columns are jointly normal: their covariance given what is planned is the same in all scenarios,
-    their means are not.
-    """
-
-    def __init__(
-        self, weights: Array, means: Array, covariances: Array, columns: list[int], n_samples: int,
-        rng: np.random.Generator,
-    ) -> None:  # fmt: skip
-        self.columns, self.n_samples, self.rng = columns, n_samples, rng
-        self.shares, self.means, self.covariances = weights[None].copy(), means[None].copy(), covariances.copy()
-        self.exact = True
-
-    @property
-    def candidates(self) -> list[int]:
-        """Columns that may be observed."""
-        return self.columns
-
-    def gains(self, columns: list[int]) -> tuple[Array, Array]:
-        """Information of each column given what is planned, and its standard error."""
-        each = []
-        for column in columns:
-            place = self.columns.index(column)
-            each.append(normal_information(self.shares, self.means[:, :, place], self.covariances[:, place, place]))
-        table = np.array(each).reshape(len(columns), -1)
-        errors = np.zeros(len(columns)) if self.exact else table.std(axis=1, ddof=1) / np.sqrt(table.shape[1])
-        return table.mean(axis=1), errors
-
-    def add(self, column: int) -> None:
-        """Change the scenarios: the column is observed in each."""
-        if self.exact:
-            self.shares = np.repeat(self.shares, self.n_samples, axis=0)
-            self.means = np.repeat(self.means, self.n_samples, axis=0)
-            self.exact = False
-        place = self.columns.index(column)
-        variances = self.covariances[:, place, place]
-        source = _draw(self.shares, self.rng)
-        rows = np.arange(len(source))
-        values = self.means[rows, source, place] + np.sqrt(variances[source]) * self.rng.standard_normal(len(source))
-        gaps = values[:, None] - self.means[:, :, place]
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.shares) - 0.5 * gaps**2 / variances - 0.5 * np.log(variances)
-        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-        self.shares = shares / shares.sum(axis=1, keepdims=True)
-        slopes = self.covariances[:, :, place] / variances[:, None]
-        self.means = self.means + gaps[:, :, None] * slopes
-        self.covariances = self.covariances - slopes[:, :, None] * self.covariances[:, None, place, :]
-        # What is observed in every scenario tells no more; a variance of zero would have no density.
-        self.covariances[:, place, place] = np.maximum(self.covariances[:, place, place], 1e-300)
