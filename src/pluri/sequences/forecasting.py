@@ -30,12 +30,12 @@ AT_A_TIME = 1_000_000
 
 @dataclass(frozen=True)
 class StateForecast:
-    """What comes after each sequence, given a model whose parameters are taken as known.
+    """What comes after each sequence, given parameters that are taken as known, or averaged over draws of them.
 
     Attributes
     ----------
     states : array of shape (n_sequences, horizon, n_components)
-        Probability of each state.
+        Probability of each state. `InfiniteHMM`, whose draws have states of their own, tells those of its consensus.
     mean, std : arrays of shape (n_sequences, horizon, n_features), or None
         Of each feature; None where observations are symbols.
     lower, upper : arrays of shape (n_sequences, horizon, n_features), or None
@@ -114,12 +114,17 @@ class ForecastsObservations:
             raise ValueError(f"sequence {int(np.argmin(scores))} has probability zero under the model: no forecast")
         emission, parameters = self._model()
         states = state_probabilities(np.exp(log_filtered), opened.offsets, parameters, horizon)
-        if isinstance(parameters.emission, CategoricalParameters):
-            columns = np.split(states @ parameters.emission.table.T, emission.symbols.offsets[1:-1], axis=-1)
-            return StateForecast(states, level, probabilities=columns[0] if len(columns) == 1 else columns)
-        if isinstance(parameters.emission, MultinomialParameters):
-            return StateForecast(states, level, probabilities=states @ parameters.emission.probabilities)
-        return _mixed(_parts(parameters.emission), states, level)
+        return observations_of(emission, parameters.emission, states, level)
+
+
+def observations_of(emission: Any, parameters: Any, states: Array, level: float) -> StateForecast:
+    """What states of these probabilities, (n_sequences, horizon, k), emit."""
+    if isinstance(parameters, CategoricalParameters):
+        columns = np.split(states @ parameters.table.T, emission.symbols.offsets[1:-1], axis=-1)
+        return StateForecast(states, level, probabilities=columns[0] if len(columns) == 1 else columns)
+    if isinstance(parameters, MultinomialParameters):
+        return StateForecast(states, level, probabilities=states @ parameters.probabilities)
+    return mix_parts(_parts(parameters), states, level)
 
 
 def state_probabilities(filtered: Array, offsets: NDArray[np.int64], parameters: Any, horizon: int) -> Array:
@@ -143,7 +148,7 @@ class Parts(NamedTuple):
     whole: bool  # whether all values are whole numbers
 
 
-def _mixed(parts: Parts, states: Array, level: float) -> StateForecast:
+def mix_parts(parts: Parts, states: Array, level: float) -> StateForecast:
     """Moments and intervals of the mixtures with these probabilities of the states."""
     weights = (states[..., parts.state] * parts.share).reshape(-1, len(parts.share))
     means, variances = np.asarray(parts.distribution.mean()), np.asarray(parts.distribution.var())

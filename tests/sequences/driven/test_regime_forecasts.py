@@ -99,7 +99,5 @@ def test_a_missing_end_is_refused_in_a_sentence():
         two_regimes().forecast([[0.0], [np.nan]])
 
 
-def test_a_driven_model_of_plain_states_has_neither_method():
-    driven = DrivenHMM(GaussianHMM(2), transition_inputs=[1])
-    assert not hasattr(driven, "one_step_means")
-    assert not hasattr(driven, "forecast")
+def test_a_driven_model_of_plain_states_has_no_means_of_steps():
+    assert not hasattr(DrivenHMM(GaussianHMM(2), transition_inputs=[1]), "one_step_means")

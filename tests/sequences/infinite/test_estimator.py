@@ -11,7 +11,7 @@ from pluri.metrics import one_to_one_accuracy
 from pluri.plotting import CoClusteringDisplay, SampledStatesDisplay
 from pluri.priors import Beta, Gamma
 from pluri.processes import DirichletMultinomial, NormalGamma
-from pluri.sequences import GaussianHMM, InfiniteHMM
+from pluri.sequences import GaussianHMM, InfiniteHMM, SequenceClassifier
 from pluri.sequences.infinite.families import learn_model
 from pluri.sequences.infinite.fitting import FitsStates
 from pluri.validation import plain_array
@@ -120,6 +120,37 @@ def test_strings_are_symbols_and_come_back():
         model.predict([[0], [1]])
 
 
+def test_symbols_that_were_not_seen_are_a_mistake_or_known_or_missing():
+    X = np.repeat([0, 1, 0], 20)[:, None]
+    strict = InfiniteHMM("categorical", **SMALL).fit(X)
+    with pytest.raises(ValueError, match="set unseen='missing'"):
+        strict.predict([[0], [2]])
+    lenient, wide = (InfiniteHMM("categorical", **SMALL, **own).fit(X) for own in ({"unseen": "missing"},
+                                                                                    {"n_features": 4}))  # fmt: skip
+    assert lenient.score([[2]]) == 0.0
+    tables = wide.state_parameters_["probabilities"]
+    assert [table.shape[1] for table in tables] == [4]
+    np.testing.assert_allclose(np.exp(wide.score([[3]])), wide.startprob_ @ tables[0][:, 3])
+    with pytest.raises(ValueError, match="below n_features"):
+        InfiniteHMM("categorical", **SMALL, n_features=1).fit(X)
+    with pytest.raises(ValueError, match="n_features must be None for strings"):
+        InfiniteHMM("categorical", **SMALL, n_features=3).fit(["a", "b"] * 5)
+
+
+def test_a_classifier_shares_the_symbols_of_all_classes():
+    """A symbol that one class alone uses is rare in the other, and no error."""
+    sequences, y = [["a", "b"] * 8, ["a", "c"] * 8] * 3, ["left", "right"] * 3
+    model = SequenceClassifier(InfiniteHMM("categorical", **SMALL)).fit(sequences, y)
+    assert model.predict([["b", "a", "b"], ["c", "c", "a"]]).tolist() == ["left", "right"]
+    assert [known.tolist() for known in model.vocabulary_] == [["a", "b", "c"]]
+    codes = [np.repeat([[0], [1]], 8, axis=0), np.repeat([[0], [2]], 8, axis=0)] * 3
+    numbers = SequenceClassifier(InfiniteHMM("categorical", **SMALL)).fit(codes, y)
+    assert numbers.predict([[[1], [0], [1]], [[2], [2], [0]]]).tolist() == ["left", "right"]
+    assert [hmm.n_symbols_ for hmm in numbers.hmms_] == [[3], [3]]
+    lenient = SequenceClassifier(InfiniteHMM("categorical", unseen="missing", **SMALL)).fit(sequences, y)
+    assert lenient.predict([["b", "new", "b"]]).tolist() == ["left"]
+
+
 def test_cells_that_are_missing_only_when_predicting_are_left_out():
     X = rows("diag")
     model = InfiniteHMM("diag", **SMALL).fit(X)
@@ -152,6 +183,8 @@ def test_states_at_their_limit_are_warned_about():
         ({"order": -1}, "order must be"),
         ({"component_prior": {"shape": 1.0}}, "component_prior of 'gaussian' may have"),
         ({"max_components": 0}, "max_components must be"),
+        ({"n_features": 0}, "n_features must be"),
+        ({"unseen": "new"}, "unseen must be"),
         ({"point_estimate": "mean"}, "point_estimate must be"),
         ({"family": "poisson"}, "Negative values|counts"),
         ({"family": DirichletMultinomial(2), "inference": "direct"}, "Negative values|counts"),

@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pluri.components.chain._kernels import exp_nonpositive
 from pluri.engine.compiled import compiled
+from pluri.sequences.alignment.frames import BLOCK
 
 #: Totals of a diagonal outside these bounds are scaled to 1.
 SMALLEST, LARGEST = 1e-50, 1e50
@@ -28,13 +28,6 @@ SMALLEST, LARGEST = 1e-50, 1e50
 LOG_LOST = -575.0
 #: Logarithm of the share of the result that may be lost.
 LOG_SHARE = -36.0
-
-
-class Columns(NamedTuple):
-    """Sequences end to end: (n_features, n_frames), and where each begins and ends, (n_sequences + 1,)."""
-
-    values: NDArray[np.float64]
-    offsets: NDArray[np.int64]
 
 
 class Warping(NamedTuple):
@@ -100,12 +93,18 @@ def _compare_frames(x, begin, v, start, warping, frame):
     while f + 4 <= n_features:
         _add_four_squares(x, begin, v, start, f, frame)
         f += 4
-    while f < n_features:
+    while f + 1 < n_features:
         _add_squares(x, begin, v, start, f, frame)
         f += 1
-    precision = warping.precision
-    for k in range(frame.shape[0]):
-        frame[k] = exp_nonpositive(-precision * frame[k])
+    count, precision = frame.shape[0], warping.precision
+    if f == n_features:
+        for k in range(count):
+            frame[k] = exp_nonpositive(-precision * frame[k])
+        return
+    left, right = x[f, begin : begin + count], v[f, start : start + count]
+    for k in range(count):  # the last feature here: one loop less
+        total = 0.0 if f == 0 else frame[k]
+        frame[k] = exp_nonpositive(-precision * (total + (left[k] - right[k]) ** 2))
 
 
 @compiled(inner=True, allocates=False)
@@ -196,7 +195,8 @@ def _align(x, begin, n, v, start, m, warping, growth, ring, frame):
         first, last = _ends(d, n, m, warping.window)
         count = max(last - first + 1, 0)
         similar = frame[:count]
-        _compare_frames(x, begin + first - 1, v, start + m - d + first, warping, similar)
+        block = (count + BLOCK - 1) // BLOCK * BLOCK
+        _compare_frames(x, begin + first - 1, v, start + m - d + first, warping, frame[:block])
         if growth is None:
             _best_step(ring, d, q + first, similar, q)
         else:

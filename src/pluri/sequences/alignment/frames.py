@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
-from pluri.sequences.alignment._kernels import Columns
 from pluri.validation import unmasked
 from pluri.validation.sequences import is_sequence_list, join_sequences, offsets_of
 
@@ -18,6 +17,19 @@ Integers = NDArray[np.int64]
 
 #: Frames that the median distance is taken of, at equal distances from each other.
 MEDIAN_FRAMES = 1000
+#: The frames along a diagonal are compared in blocks of so many, some beyond its end, which are not looked at: what a
+#: vector loop leaves over would be done one by one, which takes as long as several blocks.
+BLOCK = 8
+
+
+class Columns(NamedTuple):
+    """Sequences end to end: (n_features, n_frames), and where each begins and ends, (n_sequences + 1,).
+
+    For the alignment `BLOCK` more columns of zeros stand at the end.
+    """
+
+    values: NDArray[np.float64]
+    offsets: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -54,7 +66,8 @@ class Frames:
         order = np.arange(len(self.rows))
         if reverse:
             order = np.repeat(offsets[1:] + offsets[:-1] - 1, self.lengths) - order
-        return Columns(np.ascontiguousarray(self.rows[order].T), offsets)
+        beyond = np.zeros((BLOCK, self.rows.shape[1]))
+        return Columns(np.ascontiguousarray(np.concatenate([self.rows[order], beyond]).T), offsets)
 
 
 def as_frames(X: Any, *, width: int | None = None, name: str = "X") -> Frames:

@@ -24,7 +24,7 @@ from pluri.sequences.alignment._kernels import (
     log_sum_of_paths,
     resample_pairs,
 )
-from pluri.sequences.alignment.frames import Frames
+from pluri.sequences.alignment.frames import BLOCK, Frames
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -115,7 +115,7 @@ def pair_values(
             resample_pairs(*part, forward, other, warping, comparison.length, values[piece])
         else:
             ring = np.empty((2 * warping.max_step + 1, width))
-            align_pairs(*part, forward, other, warping, growth, ring, np.empty(width), values[piece])
+            align_pairs(*part, forward, other, warping, growth, ring, np.empty(width + BLOCK), values[piece])
 
     _in_threads(work, list(_pieces(left.lengths[rows] * right.lengths[columns])), n_jobs)
     for p in np.flatnonzero(np.isnan(values)).tolist():  # sums of which too much may have been lost

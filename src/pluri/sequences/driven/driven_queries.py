@@ -17,6 +17,7 @@ from pluri.engine.aligned import padded_width
 from pluri.sequences.description import ModelDescription
 from pluri.sequences.driven.columns import Layout, input_columns
 from pluri.sequences.driven.driven_filter import DrivenFilter
+from pluri.sequences.driven.driven_forecast import ForecastsDriven
 from pluri.sequences.driven.driven_learning import DrivenParameters, InputScale
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.hmm import HiddenMarkovModel
@@ -34,7 +35,7 @@ def _regresses(model: DrivenQueries) -> bool:
     return hasattr(model._template(), "one_step_means")
 
 
-class DrivenQueries(TakesSequences, ModelDescription):
+class DrivenQueries(ForecastsDriven, TakesSequences, ModelDescription):
     """The part of `DrivenHMM` that needs no fit."""
 
     hmm: HiddenMarkovModel | None
@@ -86,7 +87,7 @@ class DrivenQueries(TakesSequences, ModelDescription):
         return Layout.of(n_features, input_columns("transition_inputs", self.transition_inputs, n_features, names))
 
     def _n_features_of_parameters(self) -> int:
-        return int(self.hmm_.n_features + self.transition_coef_.shape[2])
+        return int(self.hmm_._n_features_of_parameters() + self.transition_coef_.shape[2])
 
     def _model(self) -> tuple[ComponentFamily[Any, Any], DrivenParameters[Any]]:
         check_is_fitted(self, ["hmm_", "transition_coef_"])

@@ -88,15 +88,39 @@ class ForecastsBySimulation:
         _, parameters = self._model()
         states = state_probabilities(np.exp(log_filtered), opened.offsets, parameters, horizon)
         data, counts = self._observations(X, sequence_lengths(X, lengths, groups))
-        layout = self._layout()
-        lags = _last_lags(layout, data, offsets_of(counts))
-        future = _future_inputs(future_inputs, len(counts), horizon, len(layout.inputs))
         rng = as_generator(self.random_state if random_state is None else random_state)
-        drawn = np.stack([
-            _futures(self._model(), states[n, 0], lags[n], future[n], n_predictive, rng) for n in range(len(counts))
-        ])  # fmt: skip
-        lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=1)
-        return StateForecast(states, level, drawn.mean(1), drawn.std(1), lower, upper)
+        moves = np.broadcast_to(parameters.transition, (len(counts), horizon, *parameters.transition.shape))
+        return simulated(self, (states, moves), (data, offsets_of(counts)), future_inputs, level, n_predictive, rng)
+
+
+def simulated(
+    model: ForecastsBySimulation,
+    chain: tuple[Array, Array],
+    past: tuple[NDArray[Any], NDArray[np.int64]],
+    future_inputs: ArrayLike | None,
+    level: float,
+    n_predictive: int,
+    rng: np.random.Generator,
+) -> StateForecast:
+    """Futures of outputs.
+
+    Parameters
+    ----------
+    chain : probabilities of the states to come, (n_sequences, horizon, k), and the matrices that lead to each step,
+        (n_sequences, horizon, k, k), of which the first is not looked at
+    past : columns of X that `model` describes, and where sequences begin and end
+    """
+    states, moves = chain
+    data, offsets = past
+    layout = model._layout()
+    lags = _last_lags(layout, data, offsets)
+    future = inputs_to_come(future_inputs, len(states), states.shape[1], len(layout.inputs))
+    drawn = np.stack([
+        _futures(model._model(), states[n, 0], moves[n], lags[n], future[n], n_predictive, rng)
+        for n in range(len(states))
+    ])  # fmt: skip
+    lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    return StateForecast(states, level, drawn.mean(1), drawn.std(1), lower, upper)
 
 
 def _last_lags(layout: Layout, data: Array, offsets: NDArray[np.int64]) -> Array:
@@ -117,37 +141,45 @@ def _last_lags(layout: Layout, data: Array, offsets: NDArray[np.int64]) -> Array
     return lags
 
 
-def _future_inputs(given: ArrayLike | None, n_sequences: int, horizon: int, n_inputs: int) -> Array:
+def inputs_to_come(
+    given: ArrayLike | None, n_sequences: int, horizon: int, n_inputs: int, name: str = "future_inputs"
+) -> Array:
     """Inputs of the steps to come: (n_sequences, horizon, n_inputs)."""
     if given is None:
         if n_inputs:
-            raise ValueError(f"future_inputs must be given, {horizon} rows of {n_inputs}: the model has inputs")
+            raise ValueError(f"{name} must be given, {horizon} rows of {n_inputs}: the model has inputs")
         return np.zeros((n_sequences, horizon, 0))
     future = np.asarray(given, dtype=np.float64)
     if future.shape[-2:] != (horizon, n_inputs) or future.shape[:-2] not in ((), (n_sequences,)):
         raise ValueError(
-            f"future_inputs must have shape (horizon, n_inputs) = ({horizon}, {n_inputs}), or one such array for each "
-            f"of {n_sequences} sequences, got {future.shape}"
+            f"{name} must have shape (horizon, n_inputs) = ({horizon}, {n_inputs}), or one such array for each of "
+            f"{n_sequences} sequences, got {future.shape}"
         )
     if not np.isfinite(future).all():
-        raise ValueError("future_inputs must be finite")
+        raise ValueError(f"{name} must be finite")
     return np.broadcast_to(future, (n_sequences, horizon, n_inputs))
 
 
 def _futures(
-    model: tuple[Any, Any], first: Array, lags: Array, inputs: Array, n_draws: int, rng: np.random.Generator
+    model: tuple[Any, Any],
+    first: Array,
+    moves: Array,
+    lags: Array,
+    inputs: Array,
+    n_draws: int,
+    rng: np.random.Generator,
 ) -> Array:
     """Outputs of the steps to come: (n_draws, horizon, n_outputs); `first` are the probabilities of the next state."""
     emission, parameters = model
     coef: Array = parameters.emission.coef
     n_lags = len(lags)
-    steps = np.cumsum(parameters.transition, axis=1)
+    steps = np.cumsum(moves, axis=2)
     states = rng.choice(len(first), size=n_draws, p=first / first.sum())
     before = np.tile(lags, (n_draws, 1))
     drawn = np.empty((n_draws, len(inputs), coef.shape[1]))
     for step, given in enumerate(inputs):
         if step:
-            states = np.minimum((rng.random((n_draws, 1)) >= steps[states]).sum(1), len(first) - 1)
+            states = np.minimum((rng.random((n_draws, 1)) >= steps[step, states]).sum(1), len(first) - 1)
         outputs = emission.sample(parameters.emission, states, rng)
         outputs += np.einsum("ndp,np->nd", coef[states][:, :, :n_lags], before) + coef[states][:, :, n_lags:] @ given
         drawn[:, step] = outputs

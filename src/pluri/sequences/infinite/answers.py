@@ -19,6 +19,7 @@ from pluri.components.chain import _path_kernels as kernels
 from pluri.inference import mcmc
 from pluri.metrics.partition_losses import co_clustering_matrix
 from pluri.sequences.infinite.emission_draws import draw_observations, draw_parameters
+from pluri.sequences.infinite.forecasts.forecast import ForecastsFromDraws
 from pluri.sequences.infinite.observations import (
     Array,
     Integers,
@@ -56,7 +57,7 @@ class PredictiveEmission:
             out[:, :n_states] += part.log_predictive(sums, sums[:, 0])
 
 
-class StateAnswers(mcmc.Sampled, ChainQueries, ReadsFamilies):
+class StateAnswers(ForecastsFromDraws, mcmc.Sampled, ChainQueries, ReadsFamilies):
     """The queries of `InfiniteHMM`."""
 
     inference: str

@@ -21,23 +21,13 @@ from numpy.typing import ArrayLike
 from pluri.engine import ArraySource
 from pluri.priors.hyperpriors import Beta, Gamma
 from pluri.progress.callbacks import CallbackSupport, with_callbacks
-from pluri.sequences.infinite.beam import BeamSampler
-from pluri.sequences.infinite.direct import DirectSampler
-from pluri.sequences.infinite.explicit_durations.durations import duration_model
 from pluri.sequences.infinite.families import family_name, learn_model
 from pluri.sequences.infinite.fitting import FitsStates
-from pluri.sequences.infinite.observations import Array, Integers, ObservationModel
-from pluri.sequences.infinite.state_posterior import StatePosterior
-from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
 from pluri.sequences.infinite.variational_fitting import fit_by_bound, model_of_source
-from pluri.sequences.infinite.weak_limit import WeakLimitSampler
 from pluri.sequences.queries import ALGORITHMS
 from pluri.validation import Allowed, Only, RandomState, Stored, Whole, check_parameters, is_source, restored_on_failure
 from pluri.validation.sequences import BOUNDARIES, offsets_of
 
-SAMPLERS: Mapping[str, type[StatePosterior]] = {
-    "beam": BeamSampler, "direct": DirectSampler, "weak_limit": WeakLimitSampler,
-}  # fmt: skip
 #: States at most, if nothing is said.
 MOST_STATES = {"beam": 200, "direct": 200, "weak_limit": 25, "vb": 25}
 
@@ -80,6 +70,11 @@ default="gaussian"
         ``shape`` and ``rate`` of the Gamma prior of the mean of "poisson" (1 and one over the square root of the mean
         length of the sequences) or of r of "negative_binomial" (2 and 1), whose p has the prior Beta(``a``, ``b``) (1
         and 1).
+    n_features : int or None, default=None
+        Number of symbols (of each column) of "categorical"; the largest one seen plus one if None. Strings are as many
+        as there are.
+    unseen : {"error", "missing"}, default="error"
+        What a symbol is that is not among them: a mistake, or a missing value.
     n_draws, n_warmup : int, default=100, 200
         Of the samplers, as the next two, `init_components` and `point_estimate` are ("vb" has no chains): draws kept of
         each chain, and sweeps before them.
@@ -133,6 +128,10 @@ default="gaussian"
         Of "vb": the evidence lower bound (with the log prior of what was learned), `objective_`.
     state_occupancy_, common_weights_ : arrays of shape (n_states,) and (n_states + 1,)
         Of "vb": expected numbers of steps; means of the common weights, the rest of the infinitely many states last.
+    posterior_draws_ : list of dicts
+        What `forecast` averages over: of up to 100 draws of the best chain (fewer where they are large), the parameters
+        of the Dirichlet distributions of their transition ``rows``, that of first steps last, and the statistics
+        (``sums``) of their states; ``durations`` too if there are some. Of "vb" the one approximation.
     expected_loss_ : float
         Of `labels_`, in nats for "vi".
     model_ : observation model, with its priors
@@ -164,6 +163,8 @@ default="gaussian"
         "max_components": Whole(1) | Only(None),
         "init_components": Whole(1),
         "durations": Only(None, "poisson", "negative_binomial"),
+        "n_features": Whole(1) | Only(None),
+        "unseen": Only("error", "missing"),
     }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "startprob_": Stored("n_states_"),
@@ -185,6 +186,8 @@ default="gaussian"
         stickiness: float | Beta | str = "learn",
         durations: str | None = None,
         duration_prior: Mapping[str, Any] | None = None,
+        n_features: int | None = None,
+        unseen: str = "error",
         n_draws: int = 100,
         n_warmup: int = 200,
         thin: int = 1,
@@ -209,6 +212,8 @@ default="gaussian"
         self.stickiness = stickiness
         self.durations = durations
         self.duration_prior = duration_prior
+        self.n_features = n_features
+        self.unseen = unseen
         self.n_draws = n_draws
         self.n_warmup = n_warmup
         self.thin = thin
@@ -273,19 +278,3 @@ default="gaussian"
             trace = self._sample_chains(self._kernel(model, data, offsets, (hyper, priors), most), X)
             self._judge(trace, most)
         return self
-
-    def _kernel(
-        self,
-        model: ObservationModel,
-        data: Array,
-        offsets: Integers,
-        settings: tuple[Hyperparameters, HyperPriors],
-        most: int,
-    ) -> StatePosterior:
-        hyper, priors = settings
-        if self.durations is None:
-            return SAMPLERS[self.inference](model, data, offsets, hyper, priors, most)
-        from pluri.sequences.infinite.explicit_durations.sampler import SemiMarkovSampler
-
-        lasting = duration_model(self.durations, self.duration_prior, offsets)
-        return SemiMarkovSampler(model, data, offsets, hyper, priors, most, durations=lasting)

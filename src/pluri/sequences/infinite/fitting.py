@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,16 @@ from pluri.metrics.partition_posterior import minimize_expected_loss
 from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter, as_hyperparameter
 from pluri.progress.callbacks import fit_callbacks
 from pluri.sequences.infinite.answers import StateAnswers
+from pluri.sequences.infinite.beam import BeamSampler
+from pluri.sequences.infinite.direct import DirectSampler
 from pluri.sequences.infinite.explicit_durations.durations import (
     duration_model,
     expected_parameters,
     expected_segment_rows,
     segment_counts,
 )
-from pluri.sequences.infinite.observations import Array, Integers, expected_sums
+from pluri.sequences.infinite.forecasts.kept_draws import check_draws, keep_draws
+from pluri.sequences.infinite.observations import Array, Integers, ObservationModel, Observations, expected_sums
 from pluri.sequences.infinite.state_parameters import state_parameters
 from pluri.sequences.infinite.state_posterior import StatePosterior
 from pluri.sequences.infinite.transitions import (
@@ -28,8 +32,12 @@ from pluri.sequences.infinite.transitions import (
     expected_rows,
     least_weights,
 )
+from pluri.sequences.infinite.weak_limit import WeakLimitSampler
 from pluri.validation import Made, Number, Only, as_generator, check_value
 
+SAMPLERS: Mapping[str, type[StatePosterior]] = {
+    "beam": BeamSampler, "direct": DirectSampler, "weak_limit": WeakLimitSampler,
+}  # fmt: skip
 #: What the hyper-parameters are learned under unless something else is said.
 CONCENTRATION, WEIGHT_CONCENTRATION, STICKINESS = Gamma(4.0, 2.0), Gamma(3.0, 6.0), Beta(1.0, 1.0)
 #: What `stickiness` may be.
@@ -48,6 +56,7 @@ class FitsStates(StateAnswers):
     concentration: Any
     weight_concentration: Any
     stickiness: Any
+    inference: str
     duration_prior: Any
     n_draws: int
     n_warmup: int
@@ -88,6 +97,22 @@ class FitsStates(StateAnswers):
                 f"{self.stickiness!r}: how long a state lasts is said by its durations"
             )
 
+    def _kernel(
+        self,
+        model: ObservationModel,
+        data: Array,
+        offsets: Integers,
+        settings: tuple[Hyperparameters, HyperPriors],
+        most: int,
+    ) -> StatePosterior:
+        hyper, priors = settings
+        if self.durations is None:
+            return SAMPLERS[self.inference](model, data, offsets, hyper, priors, most)
+        from pluri.sequences.infinite.explicit_durations.sampler import SemiMarkovSampler
+
+        lasting = duration_model(self.durations, self.duration_prior, offsets)
+        return SemiMarkovSampler(model, data, offsets, hyper, priors, most, durations=lasting)
+
     def _sample_chains(self, kernel: StatePosterior, X: Any) -> mcmc.Trace:
         rng = as_generator(self.random_state)
         n_states = min(int(self.init_components), kernel.max_components)
@@ -110,7 +135,9 @@ class FitsStates(StateAnswers):
             draws = trace["labels"][self.best_chain_].astype(np.int64)
             self.trace_ = trace.detached()
             labels = self._point_estimate(draws, rng)
-            self._store_states(kernel, labels, end.best.get("filled"), rng)
+            observations = self._store_states(kernel, labels, end.best.get("filled"), rng)
+            hyper = np.column_stack([trace[name][self.best_chain_] for name in Hyperparameters._fields])
+            self.posterior_draws_ = keep_draws(rng, kernel, observations, draws, hyper)
         return trace
 
     def _point_estimate(self, draws: Integers, rng: np.random.Generator) -> Integers:
@@ -127,8 +154,11 @@ class FitsStates(StateAnswers):
 
     def _store_states(
         self, kernel: StatePosterior, labels: Integers, filled: Array | None, rng: np.random.Generator
-    ) -> None:
-        """What follows from the consensus; `filled` are likely values of what is missing in parts of rows."""
+    ) -> Observations:
+        """Store what follows from the consensus, and return the data.
+
+        `filled` are likely values of what is missing in parts of rows.
+        """
         for name in OF_OTHER_FITS:
             self.__dict__.pop(name, None)
         data, offsets = kernel.data, kernel.offsets
@@ -153,6 +183,7 @@ class FitsStates(StateAnswers):
         there = ~np.isnan(data)
         total: Array = np.where(there, data, 0.0).sum(axis=0)
         self.data_mean_ = total / np.maximum(there.sum(axis=0), 1)
+        return observations
 
     def _judge(self, trace: mcmc.Trace, most: int) -> None:
         density = {"log_density": trace.stats["log_density"][[self.best_chain_]]}
@@ -176,6 +207,7 @@ class FitsStates(StateAnswers):
         shapes = [(self.n_states_, each.n_statistics) for each in self.model_.likelihoods]
         if [np.shape(sums) for sums in self.state_sums_] != shapes:
             raise ValueError(f"state_sums_ must have the shapes {shapes}")
+        check_draws(self.posterior_draws_, self.model_)
         if self.durations is not None:
             self._check_stored_durations()
 

@@ -22,6 +22,8 @@ class ReadsFamilies(TakesSequences):
 
     family: Any
     inference: str
+    n_features: int | None
+    unseen: str
     n_symbols_: list[int]
     vocabulary_: list[NDArray[Any]] | None
 
@@ -84,6 +86,11 @@ class ReadsFamilies(TakesSequences):
         if words:
             self.vocabulary_ = list(learn_vocabulary(data))
             self.n_symbols_ = [len(known) for known in self.vocabulary_]
+            if self.n_features is not None and set(self.n_symbols_) != {self.n_features}:
+                raise ValueError(
+                    f"n_features must be None for strings, or as many as there are ({self.n_symbols_[0]}), got "
+                    f"{self.n_features}"
+                )
             return
         self.vocabulary_ = None
         values = np.where(np.isnan(data), 0, data) if data.dtype.kind == "f" else data
@@ -93,10 +100,17 @@ class ReadsFamilies(TakesSequences):
                 f"X must hold symbols below {MOST_SYMBOLS}, got {max(self.n_symbols_) - 1}: number the symbols from 0, "
                 "or give them as strings"
             )
+        if self.n_features is not None:
+            if max(self.n_symbols_) > self.n_features and self.unseen == "error":
+                raise ValueError(
+                    f"X must hold symbols below n_features ({self.n_features}), got a largest symbol of "
+                    f"{max(self.n_symbols_) - 1}"
+                )
+            self.n_symbols_ = [int(self.n_features)] * len(self.n_symbols_)
 
     def _symbols(self) -> Symbols:
         words = self.vocabulary_
-        return Symbols(tuple(self.n_symbols_), None if words is None else tuple(words))
+        return Symbols(tuple(self.n_symbols_), None if words is None else tuple(words), self.unseen)
 
     def _decoded(self, values: Array) -> NDArray[Any]:
         """Drawn values as X holds them."""

@@ -28,6 +28,7 @@ from pluri.sequences.infinite.transitions import (
     draw_hyperparameters,
     draw_tables,
     draw_weights,
+    least_weights,
     log_path,
     prior_rows,
 )
@@ -35,6 +36,8 @@ from pluri.sequences.infinite.transitions import (
 Position = Mapping[str, NDArray[Any]]
 #: Names of the hyper-parameters in a position.
 HYPERPARAMETERS = Hyperparameters._fields
+#: Steps of the sampler of the common weights given the states of all steps, which begins near them.
+WEIGHT_STEPS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +204,19 @@ class StatePosterior:
         labels, used = in_order(drawn)
         weights = draw_weights(rng, np.append(np.ones(len(used)), self.hyper.weight_concentration))
         return as_position(labels, weights, self.hyper)
+
+    def draw_of_rows(self, rng: np.random.Generator, labels: Integers, hyper: Hyperparameters) -> dict[str, Array]:
+        """``rows`` (K + 1, K): Dirichlet parameters of the rows on the states that are there; the weights are drawn."""
+        counts = count_transitions(labels, self.offsets, int(labels.max()) + 1)
+        weights = least_weights(counts, hyper)
+        for _ in range(WEIGHT_STEPS):
+            ordered = draw_tables(rng, counts, hyper, weights).ordered
+            weights = self._state_weights(rng, ordered, hyper.weight_concentration)
+        return {"rows": prior_rows(hyper, weights) + counts}
+
+    def _state_weights(self, rng: np.random.Generator, ordered: Integers, gamma: float) -> Array:
+        """Weights (K,) of the states given how many tables chose each."""
+        return draw_weights(rng, np.append(ordered, gamma))[:-1]
 
     def _draw_common(
         self, rng: np.random.Generator, labels: Integers, weights: Array, hyper: Hyperparameters

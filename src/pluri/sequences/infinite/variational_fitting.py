@@ -112,6 +112,8 @@ def _store(estimator: Any, fit: VariationalFit, problem: VariationalInfiniteHMM,
         totals.append(np.vstack([there.sum(axis=0), np.where(there, batch.X, 0.0).sum(axis=0)]))
     estimator.labels_ = np.concatenate(labels)
     estimator.state_sums_ = [np.asarray(sum(each)) for each in zip(*statistics)]
+    # The factors of transitions and of parameters, as one draw of the states has them.
+    estimator.posterior_draws_ = [{"rows": np.array(q.rows[:, :-1]), "sums": estimator.state_sums_}]
     estimator.state_parameters_ = state_parameters(estimator.model_, estimator.state_sums_)
     number, total = np.sum(totals, axis=0)
     estimator.data_mean_ = total / np.maximum(number, 1)

@@ -66,6 +66,10 @@ class WeakLimitSampler(StatePosterior):
     def _without(self, labels: Integers, weights: Array, hyper: Hyperparameters) -> Position:
         return as_position(labels, weights, hyper)
 
+    def _state_weights(self, rng: np.random.Generator, ordered: Integers, gamma: float) -> Array:
+        each, others = gamma / self.max_components, self.max_components - len(ordered)
+        return draw_weights(rng, np.append(each + ordered, each * others))[:-1]
+
     def sample_prior(self, rng: np.random.Generator) -> Position:
         """Draw a position from the prior."""
         hyper = self.priors.sample(rng, self.hyper)
@@ -94,13 +98,22 @@ def draw_path(rng: np.random.Generator, rows: Array, log_density: Array, offsets
     log_density : (n_steps, K)
     offsets : (n_sequences + 1,)
     """
+    chain, filtered = filter_steps(rows, log_density, offsets)
+    uniforms, states = rng.random(len(filtered)), np.empty(len(filtered), dtype=np.int64)
+    for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+        if begin < end:
+            draw_backwards(filtered, chain.transposed, begin, end, uniforms, states)
+    return states
+
+
+def filter_steps(rows: Array, log_density: Array, offsets: Integers) -> tuple[Chain, Array]:
+    """The chain, and the probability of each state of a step given the steps so far: (n_steps, at least K)."""
     chain = Chain.from_probabilities(rows[-1], rows[:-1])
     n, k, width = len(log_density), chain.n_states, chain.width
     padded = np.full((n, width), -np.inf)
     padded[:, :k] = log_density
     steps = Steps.of(padded, offsets)
     filtered, work = np.empty((n, width)), np.empty(width)
-    uniforms, states = rng.random(n), np.empty(n, dtype=np.int64)
     for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
         if begin == end:
             continue
@@ -109,5 +122,4 @@ def draw_path(rng: np.random.Generator, rows: Array, log_density: Array, offsets
             filter_one(chain, log_density[begin:end], own)
             filtered[begin:end] = 0.0
             filtered[begin:end, :k] = np.exp(own)
-        draw_backwards(filtered, chain.transposed, begin, end, uniforms, states)
-    return states
+    return chain, filtered

@@ -249,7 +249,7 @@ def _copy_of(template: Any) -> Any:
 
 def _knows_symbols(model: Any) -> bool:
     """Whether a model reads symbols from a list that `n_features` tells the length of."""
-    return {"n_features", "unseen"} <= set(model.get_params(deep=False))
+    return "n_features" in model.get_params(deep=False) and bool(get_tags(model).input_tags.categorical)
 
 
 def _share_symbols(models: list[Any], rows: Any) -> None:

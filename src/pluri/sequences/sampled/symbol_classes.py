@@ -233,8 +233,8 @@ class SymbolClassHMM(SampledHMM):
             kernel = SymbolClassGibbs(corpus, self.n_components, *self._concentrations(features.shape[1]), n_held)
             trace = self._sample_chains(kernel, X, partial(self._store_draws, corpus, seen, codes))
             # Nor is what the log density of so many settled numbers varies by: the draws only vote on classes.
-            trifle = max(NEGLIGIBLE * abs(self.objective_), float(np.sqrt(len(seen) / 2)))
-            self._judge(trace, trifle, "Its classes may be those of a chain that was still finding better ones")
+            slight_rise = max(NEGLIGIBLE * abs(self.objective_), float(np.sqrt(len(seen) / 2)))
+            self._judge(trace, slight_rise, "Its classes may be those of a chain that was still finding better ones")
         return self
 
     def _coded(self, X: Any, lengths: ArrayLike | None) -> tuple[Integers, Integers]:

@@ -34,7 +34,7 @@ from pluri.sequences.infinite.explicit_durations.durations import DurationModel,
 from pluri.sequences.infinite.explicit_durations.segments import draw_segments, segment_law
 from pluri.sequences.infinite.merging import N_PAIRS
 from pluri.sequences.infinite.observations import Array, Integers
-from pluri.sequences.infinite.state_posterior import Position, as_position, hyper_of, in_order
+from pluri.sequences.infinite.state_posterior import WEIGHT_STEPS, Position, as_position, hyper_of, in_order
 from pluri.sequences.infinite.transitions import (
     SMALLEST,
     Hyperparameters,
@@ -99,6 +99,17 @@ class SemiMarkovSampler(WeakLimitSampler):
             if self.log_joint(merged) > value:
                 best, value = merged, self.log_joint(merged)
         return best
+
+    def draw_of_rows(self, rng: np.random.Generator, labels: Integers, hyper: Hyperparameters) -> dict[str, Array]:
+        """``rows`` (K + 1, K) of the states that are there, see `StatePosterior`; and their ``durations``, (K, n)."""
+        width, used = self.max_components, int(labels.max()) + 1
+        counts, segments = segment_counts(labels, self.offsets, width), segments_of(labels, self.offsets)
+        weights, lasting = np.full(width, 1.0 / width), self.durations.draw_prior(rng, used)
+        for _ in range(WEIGHT_STEPS):
+            weights, _ = draw_segment_weights(rng, counts, weights, hyper, HyperPriors())
+            lasting = self.durations.draw(rng, lasting, segments)
+        rows = hyper.concentration * weights[:used] + counts[[*range(used), width], :used]
+        return {"rows": rows, "durations": lasting}
 
     def log_joint(self, position: Position, data: Array | None = None) -> float:
         """Log density of states and observations given the weights, the hyper-parameters and the durations' own."""

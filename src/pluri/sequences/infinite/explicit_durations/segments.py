@@ -49,6 +49,21 @@ def _sequences(log_density: Array, offsets: Integers) -> list[tuple[int, int, Ar
     return [(begin, end, np.ascontiguousarray(log_density[begin:end].T)) for begin, end in bounds if begin < end]
 
 
+def draw_continuations(
+    rng: np.random.Generator, law: SegmentLaw, log_density: Array, horizon: int, n_paths: int
+) -> Integers:
+    """States of the steps after a sequence with log densities (n_steps, K), many times: (n_paths, horizon)."""
+    n, k = log_density.shape
+    own = np.ascontiguousarray(np.vstack([log_density, np.zeros((horizon, k))]).T)
+    ends, begins = np.empty((k, n + horizon + 1)), np.empty(own.shape)
+    pass_backwards(law, own, ends, begins)
+    out, states = np.empty((n_paths, horizon), dtype=np.int64), np.empty(n + horizon, dtype=np.int64)
+    for path, uniforms in zip(out, rng.random((n_paths, n + horizon, 2))):
+        draw_forwards(law, own, ends, begins, uniforms, states)
+        path[:] = states[n:]
+    return out
+
+
 class ObservedSegments(NamedTuple):
     """A semi-Markov chain, log densities (n_steps, K) of sequences that lie end to end, and where these begin.
 
@@ -117,3 +132,13 @@ class ObservedSegments(NamedTuple):
             so_far = np.logaddexp.reduce(lasts[:, 1:], axis=0)
             log_filtered[begin:end], scores[n] = (lasts[:, 1:] - so_far).T, so_far[-1]
         return log_filtered, scores
+
+    def coming(self, horizon: int) -> Array:
+        """Probabilities of the states after each sequence, (n_sequences, horizon, K); the law covers these steps."""
+        k = self.log_density.shape[1]
+        out = np.empty((len(self.offsets) - 1, horizon, k))
+        for n, (begin, end) in enumerate(pairwise(self.offsets.tolist())):
+            longer = np.vstack([self.log_density[begin:end], np.zeros((horizon, k))])
+            _, posteriors = ObservedSegments(self.law, longer, np.array([0, len(longer)])).smooth()
+            out[n] = posteriors[end - begin :]
+        return out

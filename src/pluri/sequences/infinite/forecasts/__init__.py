@@ -1,0 +1,1 @@
+"""What comes after a sequence, averaged over draws of an infinite hidden Markov model."""
