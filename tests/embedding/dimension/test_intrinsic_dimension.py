@@ -5,12 +5,14 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
-from scipy.stats import binom
+from scipy.stats import binom, t
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pluri
 from pluri.embedding import IntrinsicDimension, nsr_dimension
+from pluri.embedding.dimension.methods import METHODS, Method, by_regression
+from pluri.embedding.dimension.records import Estimate
 from pluri.embedding.dimension.spanning_tree import spanning_tree_length
 from pluri.validation import as_generator
 
@@ -131,20 +133,50 @@ def test_an_interval_is_narrower_with_more_rows_and_a_lower_level():
     assert few.summary().startswith("IntrinsicDimension: ")
 
 
-def test_the_regression_counts_directions_and_has_an_interval_of_its_own():
+def sheet(n, rng):
+    u, v = rng.uniform(size=(2, n))
+    return np.column_stack([u, v, np.sin(3 * u), np.cos(2 * v), u * v]) + 0.005 * rng.normal(size=(n, 5))
+
+
+def test_the_regression_counts_directions():
     """Directions of a noisy curved sheet: 2.13 with a standard deviation of 0.1 over 12 seeds; bounds at five."""
-    rng = np.random.default_rng(0)
-    u, v = rng.uniform(size=(2, 400))
-    sheet = np.column_stack([u, v, np.sin(3 * u), np.cos(2 * v), u * v]) + 0.005 * rng.normal(size=(400, 5))
-    model = IntrinsicDimension("nsr", level=0.5, random_state=0).fit(sheet)
-    direct = nsr_dimension(sheet, estimate="effective_rank", n_neighbors=12, random_state=as_generator(0))
+    X = sheet(400, np.random.default_rng(0))
+    model = IntrinsicDimension("nsr", n_resamples=0, random_state=0).fit(X)
+    direct = nsr_dimension(X, estimate="effective_rank", n_neighbors=12, random_state=as_generator(0))
     assert model.dimension_ == direct.dimension
     assert 1.6 < model.dimension_ < 2.65
-    low, high = direct.interval  # of 95 %
-    narrow = model.dimension_interval_
-    assert low < narrow[0] < narrow[1] < high
-    assert low <= model.dimension_ <= high
+    assert direct.interval[0] <= model.dimension_ <= direct.interval[1]
     assert model.local_dimension_.shape == (400,)
+
+
+def test_the_interval_of_the_regression_is_of_other_rows_and_not_of_one_chain(monkeypatch):
+    seen = []
+
+    def estimate(X, settings, rng):
+        seen.append((len(X), by_regression(X, settings, rng)))
+        return seen[-1][1]
+
+    monkeypatch.setitem(METHODS, "nsr", METHODS["nsr"]._replace(estimate=estimate))
+    X = sheet(150, np.random.default_rng(0))
+    model = IntrinsicDimension("nsr", n_resamples=2, n_neighbors=8, random_state=0).fit(X)
+    assert [rows for rows, _ in seen] == [150, 120, 120]
+    # With 120 of 150 rows the variance is a quarter of what it is from sample to sample.
+    width = t.ppf(0.975, 1) * 2.0 * np.std([found.dimension for _, found in seen[1:]], ddof=1)
+    assert_allclose(model.dimension_interval_, [max(model.dimension_ - width, 0.0), model.dimension_ + width])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_few_resamples_hold_the_truth_as_often_as_student_says(monkeypatch, share):
+    """Of a mean: 95 % of 400 intervals from six resamples hold the truth; fewer than 359 would once in 10,000 runs."""
+    assert binom.cdf(358, 400, 0.95) < 1e-4
+    mean = Method(lambda X, settings, rng: Estimate(float(X.mean()), None), False, most_resamples=6, share=share)
+    monkeypatch.setitem(METHODS, "eigenvalue", mean)
+    inside = 0
+    for seed in range(400):
+        X = 5.0 + np.random.default_rng(seed).normal(size=(60, 1))
+        low, high = IntrinsicDimension("eigenvalue", random_state=seed).fit(X).dimension_interval_
+        inside += low <= 5.0 <= high
+    assert inside >= 359
 
 
 @pytest.mark.parametrize("method", ["mle", "correlation", "gmst"])

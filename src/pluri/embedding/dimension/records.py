@@ -18,7 +18,6 @@ class DimensionSettings(NamedTuple):
     averaging: str
     threshold: float
     radii: tuple[float, float] | None
-    level: float
 
 
 class Estimate(NamedTuple):
@@ -28,9 +27,7 @@ class Estimate(NamedTuple):
     ----------
     dimension : float
     local : (n_samples,), the dimension around each row; None if the method has no such thing
-    interval : (low, high), if the method has one of its own; None leaves it to half-samples
     """
 
     dimension: float
     local: Array | None
-    interval: tuple[float, float] | None = None

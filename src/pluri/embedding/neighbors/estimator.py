@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 from pluri.embedding.neighbors.distributions import Neighbors, dissimilarities, probabilities_of_rows, warn_of_ties
 from pluri.embedding.neighbors.input_data import Objects, read_objects
 from pluri.embedding.neighbors.optimizers import Descended
-from pluri.embedding.neighbors.placing import place
 from pluri.embedding.neighbors.threads import Threads
 from pluri.inference import History
 from pluri.validation import check_parameters, restored_on_failure
@@ -63,8 +62,8 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
     def _find(self, objects: Objects, threads: Threads) -> None:
         """Find the points, and store them."""
 
-    def _store(self, found: Descended, neighbors: Neighbors, objects: Objects, *, noisy: bool) -> None:
-        """Store what a fit leaves beside the points."""
+    def _store(self, found: Descended, neighbors: Neighbors, objects: Objects, *, endless: bool) -> None:
+        """Store what a fit leaves beside the points; an endless one is one that `max_iter` is meant to end."""
         self.kl_divergence_ = float(self.kl_per_sample_.sum())
         self.sigmas_ = objects.unit / np.sqrt(2.0 * np.maximum(neighbors.scales, 1e-300))
         self.history_ = History(found.rows)
@@ -72,7 +71,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         self.converged_ = found.converged
         self._unit, self._shift = objects.unit, objects.shift
         self._training = None if objects.metric == "precomputed" else objects.rows
-        if not (found.converged or found.interrupted or noisy):
+        if not (found.converged or found.interrupted or endless):
             warnings.warn(
                 f"the cost still falls after max_iter={self.max_iter} iterations; raise max_iter or tol",
                 ConvergenceWarning,
@@ -116,9 +115,9 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         warn_of_ties(failed, self.perplexity)
         return points
 
+    @abstractmethod
     def _placed(self, P: Array) -> Array:
         """Places (m, L) of new objects with neighbours P (m, n)."""
-        return place(P, self.embedding_)
 
     def _distances(self, X: Array) -> Array:
         """Dissimilarities (m, n) of new objects and those of the fit."""

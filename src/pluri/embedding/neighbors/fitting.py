@@ -38,6 +38,13 @@ JITTERED = 7 / 8
 N_STAGES, STAGED = 10, 0.5
 #: Price of a squared extra coordinate, in the first and in the last stage.
 PENALTIES = (1e-4, 1e2)
+#: What attraction counts in the first stage of a map with heavy tails, and the part of the iterations that it has.
+EXAGGERATION, EXAGGERATED = 12.0, 0.1
+#: Most that an iteration moves a coordinate of such a map: parts that share no neighbours would fly apart.
+FARTHEST = 10.0
+#: Step of momentum with heavy tails, where points that are far apart pull at each other less and less; it is multiplied
+#: by the fifth that momentum leaves of a gradient.
+HEAVY_RATE = 5.0
 #: Largest step where the learning rate is "auto", and the bound on its product with 1 + in-degree.
 RATE, STABLE = 0.2, 0.45
 #: Curvature that the attraction alone does not give, relative to the mean one.
@@ -54,6 +61,7 @@ class Plan:
     learning_rate : a number, or "auto"
     jitter : standard deviation of the noise of the optimiser "jitter"
     max_iter, tol, verbose : as everywhere
+    heavy : whether tails are heavy
     """
 
     optimizer: str
@@ -62,15 +70,25 @@ class Plan:
     max_iter: int
     tol: float
     verbose: int = 0
+    heavy: bool = False
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a fit: perplexity (None: the one asked for), price of extra dimensions, part of the iterations."""
+    """A part of a fit.
+
+    Attributes
+    ----------
+    perplexity : a number, or None: dissimilarities as they are
+    penalty : price of a squared extra coordinate
+    share : part of the iterations
+    attraction : what attraction counts
+    """
 
     perplexity: float | None
     penalty: float
     share: float
+    attraction: float = 1.0
 
 
 def pca_start(X: Array, n_components: int, rng: np.random.Generator) -> Array:
@@ -123,8 +141,11 @@ def step_rates(in_degree: Array, learning_rate: Any) -> Array:
     return np.full((len(in_degree), 1), float(learning_rate))
 
 
-def stages(perplexity: float | None, perplexity_start: float | None, extra: int) -> list[Stage]:
-    """The parts of a fit, in order; a single one if nothing is annealed."""
+def stages(perplexity: float | None, perplexity_start: float | None, extra: int, *, heavy: bool = False) -> list[Stage]:
+    """The parts of a fit, in order; a single one if nothing is annealed and tails are not heavy."""
+    if heavy:
+        first, *others = stages(perplexity, perplexity_start, extra)
+        return [replace(first, share=EXAGGERATED, attraction=EXAGGERATION), first, *others]
     if perplexity_start is None and not extra:
         return [Stage(perplexity, 0.0, 1.0)]
     penalties = np.geomspace(*PENALTIES, N_STAGES) if extra else np.zeros(N_STAGES)
@@ -136,7 +157,7 @@ def stages(perplexity: float | None, perplexity_start: float | None, extra: int)
 
 
 def fit_map(
-    cost_of: Callable[[float | None], CostFunction],
+    cost_of: Callable[[float | None, float], CostFunction],
     start: Array,
     plan: Plan,
     parts: list[Stage],
@@ -148,7 +169,7 @@ def fit_map(
     Parameters
     ----------
     cost_of : callable
-        Perplexity to the cost function.
+        Perplexity, and what attraction counts, to the cost function.
     start : (n, L)
     plan : Plan
     parts : list of Stage
@@ -161,16 +182,17 @@ def fit_map(
     rows: list[HistoryRow] = []
     interrupted = False
     for part in parts[:-1]:
-        cost = cost_of(part.perplexity)
+        cost = cost_of(part.perplexity, part.attraction)
         objective = partial(_penalised, cost, part.penalty, kept)
-        found = descend_with(plan, objective, points, cost.neighbors, round(part.share * plan.max_iter), rng, math.inf)
+        most = round(part.share * plan.max_iter)
+        found = descend_with(plan, objective, points, cost.neighbors, most, rng, math.inf, attraction=part.attraction)
         rows += found.rows
         points = found.points
         if found.interrupted:
             interrupted = True
             break
     points = points[:, :kept]
-    cost = cost_of(parts[-1].perplexity)
+    cost = cost_of(parts[-1].perplexity, parts[-1].attraction)
     if interrupted:
         found = Descended(points, cost(points).value, rows, interrupted=True)
     else:
@@ -191,12 +213,16 @@ def descend_with(
     rng: np.random.Generator,
     n_jittered: float = 0,
     movable: int | None = None,
+    attraction: float = 1.0,
 ) -> Descended:
     """Run the optimiser of a plan from a start, for at most `max_iter` iterations."""
     max_iter = max(1, max_iter)
-    rates = step_rates(neighbors.in_degree, plan.learning_rate)
+    rates = step_rates(neighbors.in_degree, plan.learning_rate) / attraction
+    if plan.heavy and plan.optimizer == "momentum" and plan.learning_rate == "auto":
+        rates = np.full_like(rates, HEAVY_RATE / attraction)
+    farthest = FARTHEST if plan.heavy else math.inf
     noisy = int(min(max(n_jittered, 0), max_iter))
-    settings = Settings(max_iter, plan.tol, rates, plan.jitter, noisy, movable, plan.verbose)
+    settings = Settings(max_iter, plan.tol, rates, plan.jitter, noisy, farthest, movable, plan.verbose)
     if plan.optimizer == "jitter":
         return run_jitter(objective, start, settings, rng)
     if plan.optimizer == "momentum":

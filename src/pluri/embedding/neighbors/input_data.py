@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 
 #: Up to this many objects all pairs are taken unless something else is asked for: P then has 72 MB.
 MOST_EXACT = 3000
+#: The same with heavy tails, whose fits have ten times the iterations.
+MOST_EXACT_HEAVY = 1000
 #: Nearest neighbours that an object has in the sparse method, for each unit of perplexity.
 NEIGHBORS_PER_PERPLEXITY = 3
 

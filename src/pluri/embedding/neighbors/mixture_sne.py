@@ -205,7 +205,7 @@ class MixtureSNE(NeighborEmbedding):
         self.separation_ = apart.max(axis=(1, 2))
         self.split_objects_ = self.separation_ > float(self.split_distance)
         self.kl_per_sample_ = cost.per_row
-        self._store(found, neighbors, objects, noisy=self.optimizer == "jitter")
+        self._store(found, neighbors, objects, endless=self.optimizer == "jitter")
 
     def _placed(self, P: Array) -> Array:
         log_shares = np.log(np.maximum(self.proportions_, 1e-300))

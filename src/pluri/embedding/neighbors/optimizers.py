@@ -47,6 +47,7 @@ class Settings:
     rates : (n, 1): step of each object per unit of gradient
     jitter : standard deviation of the noise added to each coordinate after a step
     n_jittered : iterations with noise
+    farthest : most that an iteration of L-BFGS may move a coordinate
     movable : how many of the columns are coordinates, to which noise may be added
     verbose : int
     """
@@ -56,6 +57,7 @@ class Settings:
     rates: Array
     jitter: float = 0.0
     n_jittered: int = 0
+    farthest: float = math.inf
     movable: int | None = None
     verbose: int = 0
 
@@ -211,9 +213,15 @@ def run_spectral(objective: Objective, start: Array, settings: Settings, solve: 
 
 def run_lbfgs(objective: Objective, start: Array, settings: Settings) -> Descended:
     """L-BFGS; the tolerance is on the gain of one iteration, a tenth of that of ten."""
+    best, least = start.ravel(), math.inf
 
     def negative(vector: Array) -> tuple[float, Array]:
+        nonlocal best, least
+        if np.abs(vector - best).max() > settings.farthest:
+            return -math.inf, np.zeros(len(vector))  # turns the line search back
         value, gradient = objective(vector.reshape(start.shape))
+        if value < least:
+            best, least = vector.copy(), value
         return -value, -gradient.ravel()
 
     ascent = climb(

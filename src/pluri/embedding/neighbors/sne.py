@@ -3,11 +3,13 @@
 Object i picks object j as its neighbour with probability ``p_ij ~ exp(-|x_i - x_j|^2 / (2 sigma_i^2))``, point i picks
 point j with probability ``q_ij ~ exp(-|y_i - y_j|^2)``, and the points are those for which the divergences
 ``sum_i KL(P_i || Q_i)`` are least. Both are distributions of one row each (in t-SNE they are joint distributions), so
-that dissimilarities need not be symmetric.
+that dissimilarities need not be symmetric. With ``kernel="student_t"`` points pick each other with
+``q_ij ~ 1 / (1 + |y_i - y_j|^2)``, as in t-SNE.
 
 References
 ----------
 Hinton, G. and Roweis, S. (2002). Stochastic neighbor embedding. NIPS 15.
+van der Maaten, L. and Hinton, G. (2008). Visualizing data using t-SNE. JMLR 9 (heavy tails).
 """
 
 from __future__ import annotations
@@ -20,10 +22,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.embedding.neighbors.dense import CostFunction, DenseCost
+from pluri.embedding.neighbors.distributions import Neighbors
 from pluri.embedding.neighbors.estimator import NeighborEmbedding
 from pluri.embedding.neighbors.fitting import OPTIMIZERS, Plan, fit_map, stages, start_of
-from pluri.embedding.neighbors.input_data import MOST_EXACT, Objects
+from pluri.embedding.neighbors.heavy_tails import DenseHeavyCost, HeavyMeshCost
+from pluri.embedding.neighbors.input_data import MOST_EXACT, MOST_EXACT_HEAVY, Objects
 from pluri.embedding.neighbors.mesh import MeshCost
+from pluri.embedding.neighbors.placing import place
+from pluri.embedding.neighbors.placing_heavy import place_with_heavy_tails
 from pluri.embedding.neighbors.threads import Threads
 from pluri.validation import Allowed, Number, Only, RandomState, Stored, Whole, as_generator
 
@@ -43,15 +49,20 @@ class SNE(NeighborEmbedding):
     metric : str or callable, default="euclidean"
         A metric of scikit-learn's, of which the squares are taken; or "precomputed": X holds dissimilarities, which
         need not be symmetric and are *not* squared (scikit-learn's TSNE squares them).
-    optimizer : {"lbfgs", "spectral", "momentum", "jitter", "wormholes"}, default="lbfgs"
-        How the cost is minimised: L-BFGS; steps along the spectral direction, which is the gradient divided by the
-        curvature of the attraction; gradient descent with momentum; the published method, gradient descent with
+    kernel : {"gaussian", "student_t"}, default="gaussian"
+        How fast the probability that a point picks another falls with their squared distance d: as exp(-d), or as
+        1 / (1 + d), with which near points have room and more of the nearest neighbours are kept, as in t-SNE. What
+        each keeps is in the guide.
+    optimizer : {"auto", "lbfgs", "spectral", "momentum", "jitter", "wormholes"}, default="auto"
+        How the cost is minimised: L-BFGS ("auto" with "gaussian"); gradient descent with momentum ("auto" with
+        "student_t", where maps go on growing and `max_iter` usually ends the fit); steps along the spectral direction,
+        which is the gradient divided by the curvature of the attraction; the published method, gradient descent with
         noise after each step for seven eighths of `max_iter` and none after; or two images of each object, between
         which probability can move without passing what lies between (`MixtureSNE`), until one is left, then L-BFGS.
         ``benchmarks/accuracy/sne_optimizers.py`` compares them.
     learning_rate : float or "auto", default="auto"
         Step per unit of gradient, for "jitter" and "momentum". "auto": 0.2, and less for objects that are neighbours
-        of so many that this would diverge.
+        of so many that this would diverge; 5 for momentum with the kernel "student_t".
     jitter : float, default=0.3
         Standard deviation of the noise of "jitter".
     max_iter : int, default=1000
@@ -64,9 +75,10 @@ class SNE(NeighborEmbedding):
     method : {"auto", "exact", "neighbors"}, default="auto"
         "exact": all pairs of objects, which takes memory for n_samples squared numbers. "neighbors": each object has
         the ``3 * perplexity`` nearest others as neighbours, and points repel each other over a mesh; time and memory
-        grow with n_samples, for maps of at most three dimensions. "auto": exact up to 3000 objects.
-    neglect : float, default=1e-6
-        Bound on the error of ``exp(-|y_i - y_j|^2)`` in the method "neighbors".
+        grow with n_samples, for maps of at most three dimensions. "auto": exact up to 3000 objects, 1000 with
+        the kernel "student_t".
+    neglect : float or "auto", default="auto"
+        Bound on the error of the kernel in the method "neighbors"; "auto": 1e-6 for "gaussian", 1e-3 for "student_t".
     perplexity_start : float, optional
         The fit begins with this perplexity, which falls to `perplexity` in ten stages that have half the iterations.
     extra_dimensions : int, default=0
@@ -84,7 +96,8 @@ class SNE(NeighborEmbedding):
     kl_divergence_ : float
         The cost: divergences of all rows added up, in nats.
     kl_per_sample_ : array of shape (n_samples,)
-        Divergence of each row: which objects fit badly.
+        Divergence of each row: which objects fit badly. With the kernel "student_t" rows share one norm, and some may
+        be below zero.
     sigmas_ : array of shape (n_samples,)
         Width of the neighbourhood of each object.
     history_ : pluri.inference.History
@@ -114,11 +127,12 @@ class SNE(NeighborEmbedding):
     _parameters: ClassVar[Mapping[str, Allowed]] = {
         "n_components": Whole(1),
         "perplexity": Number(above=1) | Only(None),
-        "optimizer": Only(*OPTIMIZERS, "wormholes"),
+        "kernel": Only("gaussian", "student_t"),
+        "optimizer": Only("auto", *OPTIMIZERS, "wormholes"),
         "learning_rate": Number(above=0) | Only("auto"),
         "jitter": Number(least=0),
         "method": Only("auto", "exact", "neighbors"),
-        "neglect": Number(above=0, below=0.1),
+        "neglect": Number(above=0, below=0.1) | Only("auto"),
         "perplexity_start": Number(above=1) | Only(None),
         "extra_dimensions": Whole(0),
     }
@@ -136,14 +150,15 @@ class SNE(NeighborEmbedding):
         *,
         perplexity: float | None = 15.0,
         metric: Any = "euclidean",
-        optimizer: str = "lbfgs",
+        kernel: str = "gaussian",
+        optimizer: str = "auto",
         learning_rate: Any = "auto",
         jitter: float = 0.3,
         max_iter: int = 1000,
         tol: float = 1e-4,
         init: Any = "auto",
         method: str = "auto",
-        neglect: float = 1e-6,
+        neglect: float | str = "auto",
         perplexity_start: float | None = None,
         extra_dimensions: int = 0,
         n_jobs: int | None = None,
@@ -153,6 +168,7 @@ class SNE(NeighborEmbedding):
         self.n_components = n_components
         self.perplexity = perplexity
         self.metric = metric
+        self.kernel = kernel
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.jitter = jitter
@@ -189,9 +205,13 @@ class SNE(NeighborEmbedding):
         exact = self._is_exact(objects)
         start = start_of(self.init, objects, int(self.n_components), rng)
 
-        def cost_of(perplexity: float | None) -> CostFunction:
-            neighbors = objects.neighbors(perplexity, exact=exact, n_jobs=self.n_jobs)
-            return DenseCost(neighbors, threads) if exact else MeshCost(neighbors, threads, float(self.neglect))
+        known: dict[float | None, Neighbors] = {}
+
+        def cost_of(perplexity: float | None, attraction: float = 1.0) -> CostFunction:
+            if perplexity not in known:
+                known.clear()  # those of one perplexity may fill half of the memory
+                known[perplexity] = objects.neighbors(perplexity, exact=exact, n_jobs=self.n_jobs)
+            return self._cost(known[perplexity], threads, exact, attraction)
 
         if self.optimizer == "wormholes":
             from pluri.embedding.neighbors.wormholes import through_wormholes
@@ -199,21 +219,43 @@ class SNE(NeighborEmbedding):
             cost = cost_of(self.perplexity)
             found = through_wormholes(cost, threads, start, int(self.max_iter), float(self.tol), rng, self.verbose)
         else:
+            heavy, extra = self.kernel == "student_t", int(self.extra_dimensions)
+            optimizer = ("momentum" if heavy else "lbfgs") if self.optimizer == "auto" else self.optimizer
             plan = Plan(
-                self.optimizer, self.learning_rate, float(self.jitter), int(self.max_iter), float(self.tol),
-                int(self.verbose),
+                optimizer, self.learning_rate, float(self.jitter), int(self.max_iter), float(self.tol),
+                int(self.verbose), heavy,
             )  # fmt: skip
-            parts = stages(self.perplexity, self.perplexity_start, int(self.extra_dimensions))
-            found, cost = fit_map(cost_of, start, plan, parts, int(self.extra_dimensions), rng)
+            parts = stages(self.perplexity, self.perplexity_start, extra, heavy=heavy)
+            found, cost = fit_map(cost_of, start, plan, parts, extra, rng)
         self.embedding_ = np.ascontiguousarray(found.points - found.points.mean(axis=0))
         self.kl_per_sample_ = cost(self.embedding_).per_row
+        self._rate = cost.rate(self.embedding_) if isinstance(cost, DenseHeavyCost | HeavyMeshCost) else None
         self.method_ = "exact" if exact else "neighbors"
-        self._store(found, cost.neighbors, objects, noisy=self.optimizer == "jitter")
+        endless = self.optimizer == "jitter" or (self.optimizer == "auto" and self.kernel == "student_t")
+        self._store(found, cost.neighbors, objects, endless=endless)
+
+    def _cost(self, neighbors: Neighbors, threads: Threads, exact: bool, attraction: float) -> CostFunction:
+        """The cost function of these neighbours, by all pairs or by a mesh."""
+        heavy = self.kernel == "student_t"
+        if exact:
+            return DenseHeavyCost(neighbors, threads, attraction) if heavy else DenseCost(neighbors, threads)
+        neglect = (1e-3 if heavy else 1e-6) if self.neglect == "auto" else float(self.neglect)
+        if heavy:
+            return HeavyMeshCost(neighbors, threads, neglect, attraction)
+        return MeshCost(neighbors, threads, neglect)
+
+    def _placed(self, P: Array) -> Array:
+        """Places (m, L) of new objects with neighbours P (m, n)."""
+        if self._rate is None:
+            return place(P, self.embedding_)
+        return place_with_heavy_tails(P, self.embedding_, self._rate)
 
     def _is_exact(self, objects: Objects) -> bool:
         """Whether all pairs are computed; refuse what does not go together."""
         dimensions = int(self.n_components) + int(self.extra_dimensions)
         wormholes = self.optimizer == "wormholes"
+        if wormholes and self.kernel != "gaussian":
+            raise ValueError(f'kernel must be "gaussian" with optimizer="wormholes", got {self.kernel!r}')
         given = sparse.issparse(objects.rows)
         if wormholes and (given or self.method == "neighbors"):
             raise ValueError('optimizer must not be "wormholes" where method is "neighbors" or X is sparse')
@@ -229,6 +271,7 @@ class SNE(NeighborEmbedding):
         if wormholes and (self.perplexity_start is not None or self.extra_dimensions):
             raise ValueError('perplexity_start and extra_dimensions must be left out with optimizer="wormholes"')
         if self.method == "auto":
-            large = objects.n > MOST_EXACT and objects.metric != "precomputed" and self.perplexity is not None
+            most = MOST_EXACT if self.kernel == "gaussian" else MOST_EXACT_HEAVY
+            large = objects.n > most and objects.metric != "precomputed" and self.perplexity is not None
             return wormholes or not (given or (large and dimensions <= 3))
         return self.method == "exact"

@@ -30,8 +30,8 @@ class Threads:
     """
 
     def __init__(self, n_jobs: int | None = None) -> None:
-        n_threads = 1 if n_jobs is None else count_jobs(n_jobs)
-        self.pool = ThreadPoolExecutor(n_threads, thread_name_prefix="pluri") if n_threads > 1 else None
+        self.count = 1 if n_jobs is None else count_jobs(n_jobs)
+        self.pool = ThreadPoolExecutor(self.count, thread_name_prefix="pluri") if self.count > 1 else None
 
     def __enter__(self) -> Self:
         return self
