@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime, minimize
@@ -185,6 +185,11 @@ def test_the_arrow_is_the_solution_of_the_whole_system():
     assert_allclose(found, design @ whole, atol=1e-6)
 
 
+# Four systems whose transition blows up, for some steps, to counts of a million and more.
+@example(477, "poisson", False)
+@example(477, "poisson", True)
+@example(585, "poisson", False)
+@example(785, "poisson", True)
 @settings(max_examples=12)
 @given(st.integers(0, 10_000), st.sampled_from(["poisson", "full", "simple", "linear", "jensen"]), st.booleans())
 def test_the_bound_never_falls(seed, case, varies):
@@ -195,9 +200,6 @@ def test_the_bound_never_falls(seed, case, varies):
     )
     lengths = [6, 6, 6] if varies else [7, 1, 0, 6]
     counts, offsets = draw(params, lengths, seed=seed, missing=0.15)
-    # A transition drawn at random may blow up, for some steps, to counts of half a million: at one of them the E-step
-    # ends in a FloatingPointError, which is a limit of the arithmetic and no matter of the bound.
-    assume(np.nanmax(counts) < 1000)
     counts[0] = 1.0  # no neuron is silent
     silent = np.zeros(4, dtype=bool)
     problem = CountProblem(2, model, "vb", "pca", False, 6 if varies else 0, silent)

@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import logsumexp
+from scipy.optimize import minimize
+from scipy.special import gammaln, logsumexp
 from scipy.stats import multivariate_normal, norm
 from small_count_systems import (
     count_system,
@@ -20,7 +21,8 @@ from pluri.dynamics.counts.count_model import CountModel, hermite_nodes
 from pluri.dynamics.counts.dual import JensenDual, jensen_paths
 from pluri.dynamics.counts.learning import infer_paths
 from pluri.dynamics.counts.paths import PathPrior, laplace_paths, variational_paths
-from pluri.dynamics.counts.records import CountObservation, SystemParameters
+from pluri.dynamics.counts.poisson_model import PoissonModel
+from pluri.dynamics.counts.records import CountObservation, PoissonObservation, StateModel, SystemParameters
 from pluri.dynamics.counts.state_updates import change_coordinates
 
 LENGTHS = [7, 1, 0, 4]
@@ -55,7 +57,7 @@ def test_gaussian_sites_are_the_kalman_smoother():
     seen = ~np.isnan(y)
     filled = np.where(seen, y, 0.0)
 
-    def sites(mean, covariance):
+    def sites(mean, covariance, rows=None):
         theta = mean @ C.T
         variance = np.einsum("ia,tab,ib->ti", C, covariance, C)
         value = np.where(seen, -0.5 * ((filled - theta) ** 2 + variance) / noise - 0.5 * np.log(2 * np.pi * noise), 0.0)
@@ -348,3 +350,23 @@ def test_jensens_bound_deteriorates_with_the_largest_count():
     observation = CountObservation(np.ones((1, 1)), np.zeros((1, 61)))
     value = many.sites(observation, np.zeros((1, 1)))(np.full((1, 1), 0.3), np.full((1, 1, 1), 0.4))[0]
     assert_allclose(-value[0], 1.6487, atol=1e-4)
+
+
+def test_a_prior_that_expects_far_too_much_does_not_stop_the_e_step():
+    """One state and one count, whose bound has its maximum where an optimiser of two numbers finds it."""
+    variance = 300.0  # the prior expects exp(150) events
+    states = StateModel(np.eye(1), np.eye(1), np.zeros(1), np.full((1, 1), variance), np.zeros((0, 1)))
+    params = SystemParameters(states, PoissonObservation(np.ones((1, 1)), np.zeros(1)), 1)
+    for y in (0.0, 3.0, 1e9):
+        found, _ = infer_paths(PoissonModel(), "vb", params, np.array([[y]]), np.array([0, 1]))
+
+        def bound(point, y=y):
+            m, v = point[0], np.exp(point[1])
+            kl = 0.5 * (v / variance + m**2 / variance - 1 + np.log(variance / v))
+            return kl + np.exp(m + v / 2) - y * m
+
+        best = minimize(bound, [np.log(y + 0.5), -np.log(y + 0.5)], method="Nelder-Mead",
+                        options={"maxiter": 4000, "xatol": 1e-10, "fatol": 1e-10})  # fmt: skip
+        assert_allclose(found.bound[0], -best.fun - gammaln(y + 1), rtol=1e-7)
+        assert_allclose(found.mean[0, 0], best.x[0], atol=0.01 * np.exp(best.x[1] / 2))
+        assert_allclose(found.covariance[0, 0, 0], np.exp(best.x[1]), rtol=0.01)

@@ -49,6 +49,20 @@ def test_a_count_larger_than_those_of_the_fit_is_scored_by_the_shape_as_it_goes_
         assert exact - 0.25 < bound < exact + 1e-3  # a lower bound, up to the error of its quadrature
 
 
+def test_a_neuron_of_few_counts_goes_on_beside_one_of_many():
+    """Without loadings a count has the probability of its shape alone, which goes on as a line beyond the data."""
+    rng = np.random.default_rng(0)
+    counts = np.column_stack([rng.poisson(9.0, 60), np.minimum(rng.poisson(1.0, 60), 3)]).astype(float)
+    model = CountDynamicalSystem(1, max_iter=2, tol=1e9, random_state=0).fit(counts)
+    assert model.g_.shape[1] > 10
+    model.observation_matrix_ = np.zeros((2, 1))
+    counts[5, 1] = 4.0
+    found = model.leave_one_neuron_out(counts).log_probability[5, 1]
+    g, k = model.g_[1, :4], np.arange(60.0)
+    line = np.append(g, g[3] + min(g[3] - g[2], g[3] / 3) * (k[4:] - 3.0)) - gammaln(k + 1.0)
+    assert_allclose(found, line[4] - logsumexp(line), rtol=1e-6)
+
+
 def test_a_search_over_folds_with_larger_counts_has_finite_scores(counts):
     sequences = np.split(counts, np.cumsum(LENGTHS)[:-1])
     sequences[0][2, 1] = np.nanmax(counts) + 9.0

@@ -15,6 +15,8 @@ from pluri.engine.compiled import compiled
 REACH = 600.0
 #: Probabilities that second derivatives can do without.
 NEGLIGIBLE = 1e-13
+#: Counts beyond those whose log probability is this far below that of the likeliest, at all nodes, are left out.
+FAR = 45.0
 
 
 class Nodes(NamedTuple):
@@ -42,23 +44,29 @@ class Room(NamedTuple):
 
 @compiled(inner=True, reorder=True)
 def node_moments(log_weight, center, variance, nodes, room):
-    """Change `room` to what the counts are at each node; returns the expected log normalizer.
+    """Change `room` to what the counts are at each node; returns the expected log normalizer and how many counts.
 
-    After it, ``room.terms`` holds multiples of probabilities (K + 1, q) with the sums ``room.total``, and ``room.mean``
-    and ``room.variance`` hold their moments (q,). At theta = center + s x a term is p_k exp(k s x), with p_k that of
-    the center: u^k p_k for u = exp(s x) <= 1, and for positive x a multiple of u^(K - k) p_k with u = exp(-s x), so
-    that K exponentials serve all nodes.
+    After it, ``room.terms`` holds multiples of probabilities (so many, q) with the sums ``room.total``, and
+    ``room.mean`` and ``room.variance`` hold their moments (q,). At theta = center + s x a term is p_k exp(k s x), with
+    p_k that of the center: u^k p_k for u = exp(s x) <= 1, and for positive x a multiple of u^(K - k) p_k with
+    u = exp(-s x), so that K exponentials serve all nodes.
     """
     terms, base, ratio, power, shares = room.terms, room.base, room.ratio, room.power, room.shares
     total, mean, second, tilted = room.total, room.mean, room.variance, room.tilted
     place, weight = nodes.place, nodes.weight
-    n_counts, n_nodes = terms.shape
-    largest, n_left = n_counts - 1, n_nodes // 2
+    n_nodes, n_counts = len(place), 1
+    n_left = n_nodes // 2
     spread = np.sqrt(variance)
-    top = -np.inf
-    for k in range(n_counts):
+    steepest = spread * place[n_nodes - 1]
+    top, highest = -np.inf, -np.inf
+    for k in range(len(log_weight)):
         tilted[k] = log_weight[k] + k * center
         top = max(top, tilted[k])
+        highest = max(highest, tilted[k] + k * steepest)
+    for k in range(len(log_weight)):  # at the last node large counts are likeliest
+        if tilted[k] + k * steepest > highest - FAR:
+            n_counts = k + 1
+    largest = n_counts - 1
     for q in range(n_nodes):
         total[q] = 0.0
         mean[q] = 0.0
@@ -99,7 +107,7 @@ def node_moments(log_weight, center, variance, nodes, room):
         mean[q] /= total[q]
         second[q] = second[q] / total[q] - mean[q] * mean[q]
         value += weight[q] * (np.log(total[q]) + base[q])
-    return value
+    return value, n_counts
 
 
 @compiled(reorder=True, allocates=False)
@@ -117,7 +125,7 @@ def expect_counts(counts, center, variance, table, nodes, room, out):
             normalizer[t, i], first[t, i], second[t, i] = 0.0, 0.0, 0.0
             if np.isnan(counts[t, i]):
                 continue
-            normalizer[t, i] = node_moments(table[i], center[t, i], variance[t, i], nodes, room)
+            normalizer[t, i], _ = node_moments(table[i], center[t, i], variance[t, i], nodes, room)
             for q in range(len(weight)):
                 first[t, i] += weight[q] * means[q]
                 second[t, i] += weight[q] * variances[q]
@@ -146,7 +154,7 @@ def learn_counts(row_weight, center, variance, log_weight, nodes, room, out):
             continue
         spread = np.sqrt(variance[t])
         scale = 1.0 / spread if spread > 1e-5 else 0.0
-        local[t, 0] = node_moments(log_weight, center[t], variance[t], nodes, room)
+        local[t, 0], n_reached = node_moments(log_weight, center[t], variance[t], nodes, room)
         for q in range(n_nodes):
             x, share = place[q] * scale, weight[q]
             local[t, 1] += share * mean[q]
@@ -158,8 +166,8 @@ def learn_counts(row_weight, center, variance, log_weight, nodes, room, out):
             local[t, 2] = local[t, 3]
         local[t, 5] -= local[t, 2] * scale * scale
         # Most of many counts are as good as impossible: only those between `low` and `high` are looked at.
-        low, high = n_counts, 0
-        for j in range(n_counts):
+        low, high = n_reached, 0
+        for j in range(n_reached):
             likeliest = 0.0
             for q in range(n_nodes):
                 terms[j, q] /= total[q]

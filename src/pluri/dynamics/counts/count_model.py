@@ -81,12 +81,16 @@ class CountModel:
         table = self.table(observation)
         y = np.where(np.isnan(counts), 0.0, counts)
 
-        def evaluate(means: Array, covariances: Array) -> Derivatives:
+        def evaluate(means: Array, covariances: Array, rows: NDArray[np.bool_] | None = None) -> Derivatives:
             theta, variance = theta_moments(observation.loadings, means, covariances)
-            normalizer, first, second = _expectations(counts, theta, variance, table, nodes)
+            wanted = counts if rows is None else np.where(rows[:, None], counts, np.nan)
+            normalizer, first, second = _expectations(wanted, theta, variance, table, nodes)
             return site_derivatives(observation.loadings, y * theta - normalizer, y - first, second)
 
         return evaluate
+
+    def working_sites(self, observation: CountObservation, counts: Array, center: Array) -> None:
+        """None: tables end somewhere, and so do the precisions that the prior asks for, which is start enough."""
 
     def constants(self, observation: CountObservation, counts: Array) -> Array:
         """Sums of g(y) - log y! (n,): -inf where a count is impossible."""

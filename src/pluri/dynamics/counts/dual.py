@@ -111,7 +111,7 @@ def jensen_paths(dual: JensenDual, sites: Sites, tol: float) -> tuple[PathPoster
 
     `sites` are those of the primal problem, from whose solution the dual begins: mostly the gap is closed there.
     """
-    primal = variational_paths(dual.prior, sites)
+    primal = variational_paths(dual.prior, sites, damps=False)
     scores = dual.scores(primal.mean, primal.covariance)
     start = dual.visit(scores - logsumexp(scores, axis=2, keepdims=True))
     end = dual.descend(start, tol)

@@ -156,7 +156,8 @@ def infer_paths(
         dual = JensenDual(prior, counts, params.observation.loadings, model.table(params.observation))
         found, gap = jensen_paths(dual, sites, DUALITY_GAP)
     else:
-        found = variational_paths(prior, sites, near=near)
+        working = model.working_sites(params.observation, counts, prior.mean)
+        found = variational_paths(prior, sites, near=near, working=working)
     constants = prior.sum_rows(model.constants(params.observation, counts))
     return PathPosterior(found.mean, found.covariance, found.lagged, found.bound + constants, found.distribution), gap
 

@@ -5,7 +5,8 @@ With J the block tridiagonal precision of the prior and mu its mean, q(x) = N(m,
     1/2 [log|V| - tr(J V) - (m - mu)'J(m - mu) + log|J| + p T] + sum_ti E_q log p(y_ti | c_i' x_t)
 
 At the optimum V^-1 = J + blockdiag(L_t) with L_t = sum_i E[Var(k | theta_ti)] c_i c_i', and J(m - mu)_t =
-sum_i c_i (y_ti - E k_ti). Damped steps towards these equations are steps along the natural gradient. Laplace's
+sum_i c_i (y_ti - E k_ti). Damped steps towards these equations are steps along the natural gradient; precisions are
+damped more where they answer to themselves. Laplace's
 approximation takes the mode of the posterior for m, by Newton's method, and the curvature there.
 """
 
@@ -22,15 +23,18 @@ from pluri.dynamics.counts.records import StateModel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-#: Means and covariances to expected log-likelihoods (n,), their gradients (n, p) and precisions (n, p, p).
-Sites = Callable[[Array, Array], tuple[Array, Array, Array]]
+#: Means and covariances to expected log-likelihoods (n,), their gradients (n, p) and precisions (n, p, p); a third
+#: argument, rows (n,) that are wanted, spares the others.
+Sites = Callable[..., tuple[Array, Array, Array]]
 
-#: Steps of an E-step at most; most need fifteen.
+#: Steps of an E-step at most; most need ten to twenty.
 MOST_STEPS = 200
 #: First share of the way to the new sites, and how it changes.
 FIRST_SHARE, GROWTH, SHRINKAGE = 0.7, 1.5, 0.5
 #: A sequence is done when a step gains less than this, relative to its bound.
 TOLERANCE = 1e-10
+#: Share of the damping of precisions that is left after a step.
+MEMORY = 0.5
 #: Shares below this are given up: rounding is all that is left to gain.
 LEAST_SHARE = 1e-4
 
@@ -103,13 +107,14 @@ class PathPosterior:
 
 @dataclass(frozen=True, eq=False)
 class _Visit:
-    """Sites in deviations from the prior mean, what they lead to, and the sites that this asks for next."""
+    """Sites, the deviations of the mean from the prior's that they lead to, and what sites those ask for."""
 
     precision: Array
     linear: Array
     posterior: PathPosterior
+    deviation: Array
+    gradient: Array
     next_precision: Array
-    next_linear: Array
 
 
 def gaussian_bound(prior: PathPrior, distribution: PathDistribution, spread: Array, deviation: Array) -> Array:
@@ -117,50 +122,86 @@ def gaussian_bound(prior: PathPrior, distribution: PathDistribution, spread: Arr
     return 0.5 * (prior.log_determinants - distribution.log_determinants() + spread - prior.squares(deviation))
 
 
-def _visit(prior: PathPrior, sites: Sites, precision: Array, linear: Array) -> _Visit:
+def _visit(
+    prior: PathPrior, sites: Sites, precision: Array, linear: Array, rows: NDArray[np.bool_] | None = None
+) -> _Visit:
+    """What sites lead to; only `rows` (n,), if given, are of any use."""
     distribution = prior.with_sites(precision)
     deviation = distribution.solve(linear)
     covariance, lagged = distribution.covariances()
-    value, gradient, wanted = sites(prior.mean + deviation, covariance)
+    value, gradient, wanted = sites(prior.mean + deviation, covariance, rows)
     spread = prior.sum_rows(np.einsum("tab,tab->t", precision, covariance))
     bound = prior.sum_rows(value) + gaussian_bound(prior, distribution, spread, deviation)
     posterior = PathPosterior(prior.mean + deviation, covariance, lagged, bound, distribution)
-    return _Visit(precision, linear, posterior, wanted, gradient + np.einsum("tab,tb->ta", wanted, deviation))
+    return _Visit(precision, linear, posterior, deviation, gradient, wanted)
+
+
+def _sites_on_the_way(here: _Visit, share: Array, precision_share: Array) -> tuple[Array, Array]:
+    """Precisions and linear terms of sites that a row (n,) has gone this share of the way to, in mean and precision.
+
+    With L' the new precision, the mean moves by a share of (J + L')^-1 (gradient - J deviation), as Newton's would.
+    """
+    precision = here.precision + precision_share[:, None, None] * (here.next_precision - here.precision)
+    from_prior = here.linear - np.einsum("tab,tb->ta", here.precision, here.deviation)  # J deviation
+    move = share[:, None]
+    pull = np.einsum("tab,tb->ta", precision, here.deviation)
+    return precision, pull + (1.0 - move) * from_prior + move * here.gradient
+
+
+def _stiffness(prior: PathPrior, here: _Visit, there: _Visit) -> Array:
+    """How much lower precisions are asked for when they rise by one, in each sequence; 0 if they are not."""
+    change, answer = there.precision - here.precision, there.next_precision - here.next_precision
+    square = prior.sum_rows(np.einsum("tab,tab->t", change, change))
+    product = prior.sum_rows(np.einsum("tab,tab->t", change, answer))
+    return np.maximum(-product / np.where(square > 0, square, 1.0), 0.0)
 
 
 def variational_paths(
-    prior: PathPrior, sites: Sites, *, tol: float = TOLERANCE, near: PathPosterior | None = None
+    prior: PathPrior,
+    sites: Sites,
+    *,
+    tol: float = TOLERANCE,
+    near: PathPosterior | None = None,
+    working: tuple[Array, Array] | None = None,
+    damps: bool = True,
 ) -> PathPosterior:
     """The Gaussian with the largest bound, by damped steps along the natural gradient.
 
-    Each sequence has its own share of the way, which is halved where its bound falls. It begins at the prior, or with
-    the sites that a posterior `near` the solution asks for.
+    Each sequence has its own share of the way, which is halved where its bound falls. Where a precision that rises
+    asks for lower ones (states that are known badly), precisions go a smaller part of it than means, unless `damps` is
+    False, as under Jensen's bound, whose precisions are too high anyway and would come down too slowly. It begins with
+    the sites that a posterior `near` the solution asks for; or with `working` sites, gradients at the prior mean (n, p)
+    and precisions (n, p, p), made from counts, beside which a prior may expect far too much; or at the prior.
     """
     n, p = prior.mean.shape
-    precision, linear = np.zeros((n, p, p)), np.zeros((n, p))
+    linear, precision = working or (np.zeros((n, p)), np.zeros((n, p, p)))
     if near is not None:
         _, linear, precision = sites(near.mean, near.covariance)
         linear = linear + np.einsum("tab,tb->ta", precision, near.mean - prior.mean)
     here = _visit(prior, sites, precision, linear)
     bound = here.posterior.bound
-    share = np.full(len(bound), FIRST_SHARE)
+    share, stiffness = np.full(len(bound), FIRST_SHARE), np.zeros(len(bound))
     active = np.diff(prior.offsets) > 0
+    settled = np.zeros(len(bound), dtype=bool)
     for _ in range(MOST_STEPS):
         if not active.any():
             break
-        move = np.where(active, share, 0.0)[prior.sequence]
-        there = _visit(
-            prior,
-            sites,
-            here.precision + move[:, None, None] * (here.next_precision - here.precision),
-            here.linear + move[:, None] * (here.next_linear - here.linear),
-        )
+        move = np.where(active, share, 0.0)
+        by_row = prior.sequence
+        wanted = _sites_on_the_way(here, move[by_row], (move / (1.0 + stiffness))[by_row])
+        there = _visit(prior, sites, *wanted, active[by_row])
+        if damps:  # an estimate from one step may be far off: what was learned before is forgotten slowly
+            stiffness = np.maximum(np.where(active, _stiffness(prior, here, there), 0.0), MEMORY * stiffness)
         gain = there.posterior.bound - bound
         scale = np.maximum(1.0, np.abs(bound))
         refused = active & ~(gain >= -1e-14 * scale)
-        here = _keep(here, there, refused[prior.sequence]) if refused.any() else there
-        bound = np.where(refused, bound, there.posterior.bound)
-        active &= refused | (gain >= tol * scale) | (share < FIRST_SHARE)
+        kept = refused | ~active
+        here = _keep(here, there, kept[prior.sequence]) if kept.any() else there
+        bound = np.where(kept, bound, there.posterior.bound)
+        # A step twice too long gains nothing either: two in a row must not be worth the way.
+        small = ~refused & (gain < tol * scale * share)
+        active &= refused | ~small | ~settled
+        settled = np.where(refused, settled, small)
         share = np.where(refused, share * SHRINKAGE, np.minimum(1.0, share * GROWTH))
         active &= share > LEAST_SHARE
     if np.array_equal(bound, here.posterior.bound):
@@ -168,16 +209,17 @@ def variational_paths(
     return _visit(prior, sites, here.precision, here.linear).posterior
 
 
-def _keep(here: _Visit, there: _Visit, refused: NDArray[np.bool_]) -> _Visit:
-    """`there` except for the rows that were refused; the posterior is then of neither, and has no bound."""
-    row, block = refused[:, None], refused[:, None, None]
+def _keep(here: _Visit, there: _Visit, kept: NDArray[np.bool_]) -> _Visit:
+    """`there` except for the rows that are kept; the posterior is then of neither, and has no bound."""
+    row, block = kept[:, None], kept[:, None, None]
     unknown = replace(there.posterior, bound=np.full_like(there.posterior.bound, np.nan))
     return _Visit(
         np.where(block, here.precision, there.precision),
         np.where(row, here.linear, there.linear),
         unknown,
+        np.where(row, here.deviation, there.deviation),
+        np.where(row, here.gradient, there.gradient),
         np.where(block, here.next_precision, there.next_precision),
-        np.where(row, here.next_linear, there.next_linear),
     )
 
 

@@ -49,7 +49,7 @@ class PoissonModel:
         seen = ~np.isnan(counts)
         y = np.where(seen, counts, 0.0)
 
-        def evaluate(means: Array, covariances: Array) -> Derivatives:
+        def evaluate(means: Array, covariances: Array, rows: NDArray[np.bool_] | None = None) -> Derivatives:
             theta, variance = theta_moments(observation.loadings, means, covariances)
             theta += observation.intercept
             exponent = theta + 0.5 * variance if integrates else theta
@@ -57,6 +57,12 @@ class PoissonModel:
             return site_derivatives(observation.loadings, y * theta - rate, y - rate, rate)
 
         return evaluate
+
+    def working_sites(self, observation: PoissonObservation, counts: Array, center: Array) -> tuple[Array, Array]:
+        """Sites at rates equal to the counts plus a half: gradients at `center` (n, p), and precisions (n, p, p)."""
+        rate = np.where(np.isnan(counts), 0.0, counts + 0.5)
+        away = np.log(np.where(rate > 0, rate, 1.0)) - observation.intercept - center @ observation.loadings.T
+        return site_derivatives(observation.loadings, rate, rate * away, rate)[1:]
 
     def constants(self, observation: PoissonObservation, counts: Array) -> Array:
         """The part of each row's log-likelihood that does not depend on states: (n,)."""

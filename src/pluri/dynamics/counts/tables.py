@@ -36,10 +36,9 @@ def continued(g: Array, max_count: int) -> Array:
     Their slope is that of the last step, or the mean slope if that is less: the last step rests on the few largest
     counts, and where it is steep by chance most of the distribution would lie where nothing was seen.
     """
-    width = g.shape[-1]
-    if max_count < width:
-        return g[..., : max_count + 1].copy()
-    long = np.concatenate([g, np.full((*g.shape[:-1], max_count + 1 - width), -np.inf)], axis=-1)
+    width = min(g.shape[-1], max_count + 1)
+    long = np.full((*g.shape[:-1], max_count + 1), -np.inf)
+    long[..., :width] = g[..., :width]
     k = np.arange(max_count + 1)
     for one in long.reshape(-1, max_count + 1):
         last = int(np.flatnonzero(np.isfinite(one))[-1])
