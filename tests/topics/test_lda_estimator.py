@@ -358,3 +358,18 @@ def expected_failures(estimator):
 )
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("inference", ["gibbs", "vb", "svi", "em"])
+def test_topics_that_a_fit_starts_from_keep_their_places(inference):
+    """Four subjects in an order of ours: every way of learning keeps it, which from a random start has 1 of 24."""
+    rng = np.random.default_rng(0)
+    subjects = np.kron(np.eye(4), np.full(6, 1 / 6))
+    X = rng.multinomial(30, 0.9 * subjects[rng.integers(0, 4, 200)] + 0.1 / 24)
+    for order in ([2, 0, 3, 1], [3, 2, 1, 0]):
+        model = LatentDirichletAllocation(4, inference=inference, init=subjects[order], random_state=0).fit(X)
+        assert (model.topic_word_ @ subjects.T).argmax(axis=1).tolist() == order
+    with pytest.raises(ValueError, match=r"init must be 'random', 'documents' or an array of shape \(3, 24\), got"):
+        LatentDirichletAllocation(3, inference=inference, init=subjects).fit(X)
+    with pytest.raises(ValueError, match="init must hold numbers that are not negative"):
+        LatentDirichletAllocation(4, inference=inference, init=-subjects).fit(X)

@@ -223,3 +223,14 @@ def test_the_curves_are_drawn(small):
         TopicNumberDisplay.from_estimator(TopicSearchCV())
     with pytest.raises(ValueError, match="table must have param_n_components"):
         TopicNumberDisplay({}, 3)
+
+
+def test_the_final_model_has_the_topics_that_were_found_again(small):
+    """It begins with them: each stays, at its place, on any way of its chain."""
+    _, search = small
+    found, final = search.first_topics_, search.best_estimator_.topic_word_
+    assert found.shape == final.shape
+    likeness = (found / np.linalg.norm(found, axis=1)[:, None]) @ (final / np.linalg.norm(final, axis=1)[:, None]).T
+    assert likeness.argmax(axis=1).tolist() == list(range(search.n_components_))
+    assert likeness.diagonal().min() > 0.7
+    assert search.best_estimator_.init == "random"

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation as SklearnLDA
 
 from pluri.topics import HDPTopicModel, LatentDirichletAllocation, TopicMonitor, forget
-from pluri.topics.updating.monitor import LEAST_HISTORY, Ratio
+from pluri.topics.updating.monitor import LEAST_HISTORY, STRANGE, Ratio
 
 TOPICS = np.kron(np.eye(3), np.full(5, 0.2)) * 0.97 + 0.03 / 15
 
@@ -125,3 +125,32 @@ def test_nothing_is_said_before_there_is_anything_to_compare_with(model):
         TopicMonitor(model).check(documents(np.random.default_rng(0), [2], 3), [1, 1, 1])
     with pytest.raises(ValueError, match="false_alarm_rate must lie between 0 and 1"):
         TopicMonitor(model, false_alarm_rate=0)
+
+
+@pytest.mark.parametrize("n_held_out", [60, 500])
+def test_counts_of_surprising_documents_have_the_chance_that_is_told(model, n_held_out):
+    """Whatever the surprise looks like: values drawn from a distribution with long tails, 2,000 times."""
+    rng = np.random.default_rng(n_held_out)
+    m, small = max(1, int(STRANGE * n_held_out)), 0
+    for _ in range(2000):
+        bar = np.sort(rng.standard_cauchy(n_held_out))[-m]
+        monitor = TopicMonitor(model)
+        monitor.history = {"strange": [Ratio(m / n_held_out, 0.0, n_held_out)]}
+        share = float((rng.standard_cauchy(80) >= bar).mean())
+        small += monitor._p_value("strange", Ratio(share, 0.0, 80)) <= 0.05
+    assert small <= stats.binom.isf(1e-6, 2000, 0.05)
+
+
+def test_a_tenth_of_documents_about_something_else_raises_the_alarm_and_weeks_that_differ_raise_the_bar(model):
+    rng = np.random.default_rng(2)
+    monitor = TopicMonitor(model).start(documents(rng, [0, 1], 500), random_state=0)
+    mixed = np.vstack([documents(rng, [0, 1], 90), documents(rng, [2], 10)])
+    look = monitor.check(mixed, random_state=0)
+    assert look.alarm
+    assert look.strange >= 0.08
+    assert "more documents are surprising" in look.reason
+    again = TopicMonitor.from_dict(model, json.loads(json.dumps(monitor.to_dict())))
+    assert again.check(mixed, random_state=0).p_strange == look.p_strange
+    before = look.p_strange
+    monitor.history["strange"] += [Ratio(share, 0.0, 100) for share in (0.0, 0.1) * 5]
+    assert monitor.check(mixed, random_state=0).p_strange > 100 * before

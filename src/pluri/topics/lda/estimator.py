@@ -22,7 +22,7 @@ from pluri.topics.lda.documents import (
 from pluri.topics.lda.further_documents import go_on
 from pluri.topics.lda.guided import SeedWords
 from pluri.topics.lda.learning import LEARNERS
-from pluri.validation import Allowed, Number, Only, RandomState, Whole, is_source, restored_on_failure
+from pluri.validation import Allowed, Made, Number, Only, RandomState, Whole, is_source, restored_on_failure
 
 Array = NDArray[np.float64]
 Inference = Literal["vb", "svi", "gibbs", "em"]
@@ -78,8 +78,8 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
         chains, of which the one of highest log joint density is kept.
     n_init : int, default=1
         Starts of "vb" and "em", of which the best is kept.
-    init : {"random", "documents"}, default="random"
-        Topics to start from: nearly alike, or the words of one document for each.
+    init : {"random", "documents"} or array of shape (n_components, n_words), default="random"
+        Topics to start from: nearly alike, the words of one document for each, or given ones, as of another model.
     seed_words : list of lists or dict of lists of words (or columns), optional
         Words that topics 0, 1, ... are known to have; see Notes.
     seed_strength : float, default=100.0
@@ -168,7 +168,7 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
         "mean_change_tol": Number(least=0), "perp_tol": Number(least=0), "learning_decay": Number(0, 1),
         "learning_offset": Number(least=0), "total_samples": Number(above=0) | Only(None), "evaluate_every": Whole(),
         "inference": Only("vb", "svi", "gibbs", "em", None), "learning_method": Only("batch", "online"),
-        "init": Only("random", "documents"),
+        "init": Only("random", "documents") | Made(np.ndarray, "an array"),
     }  # fmt: skip
 
     def __init__(
@@ -196,7 +196,7 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
         thin: int = 10,
         n_chains: int = 1,
         n_init: int = 1,
-        init: Literal["random", "documents"] = "random",
+        init: Literal["random", "documents"] | Array = "random",
         seed_words: SeedWords | None = None,
         seed_strength: float = 100.0,
         vocabulary: Any = None,

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pluri.inference import mcmc
 from pluri.topics.documents import check_documents, tokens_of
 from pluri.topics.lda.documents import check_settings, checked_priors, checked_weights, repeated, words_known
-from pluri.topics.lda.learning import Learned, document_step, n_threads, schedule, topic_start
+from pluri.topics.lda.learning import Learned, document_step, n_threads, schedule
+from pluri.topics.lda.starts import topic_start
 from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.topics.topic_model import n_sweeps
 from pluri.validation import as_generator
@@ -73,8 +74,8 @@ def go_on_online(model: Model, counts: Any, alpha: Array, eta: Any, weight: Arra
             total = float(model.total_samples)
         # The sum of E[log theta] over the documents is not kept: alpha stands for it.
         online: Any = first_params(
-            replace(priors, doc_topic=alpha), start=topic_start(model, eta) if begun is None else begun, data=counts,
-            n_total=total, learn_doc_topic_prior=model._learns_alpha, random_state=model.random_state,
+            replace(priors, doc_topic=alpha), start=topic_start(model, eta, counts) if begun is None else begun,
+            data=counts, n_total=total, learn_doc_topic_prior=model._learns_alpha, random_state=model.random_state,
         )  # fmt: skip
         online, alpha, _ = partial_step(
             online, batch, replace(priors, doc_topic=alpha), t=step, n_total=total, step=document_step(model),

@@ -18,6 +18,7 @@ from pluri.priors import Diversity, as_diversity
 from pluri.topics.documents import tokens_of
 from pluri.topics.lda.document_source import size_of_source
 from pluri.topics.lda.settling import RISING, last_gain
+from pluri.topics.lda.starts import given_topics, n_tokens_of, topic_start
 from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.topics.lda.variational.document_step import DocumentStep
 from pluri.topics.topic_model import verdict_of_topics, warn_if_interrupted
@@ -121,10 +122,10 @@ def learn_batch(model: Model, data: Any, alpha: Array, eta: Any, weight: Array |
         warnings.simplefilter("ignore", AscentWarning)
         fit = fit_batch(
             data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
-            start=topic_start(model, eta), learn_doc_topic_prior=model._learns_alpha, diversity=_diversity(model, data),
-            sample_weight=weight, n_init=model.n_init, max_iter=model.max_iter, tol=SETTLED,
-            random_state=model.random_state, engine=resolve_engine(model.engine, model.n_jobs), verbose=model.verbose,
-            on_iteration=_watch(model, data),
+            start=topic_start(model, eta, data), learn_doc_topic_prior=model._learns_alpha,
+            diversity=_diversity(model, data), sample_weight=weight, n_init=model.n_init, max_iter=model.max_iter,
+            tol=SETTLED, random_state=model.random_state, engine=resolve_engine(model.engine, model.n_jobs),
+            verbose=model.verbose, on_iteration=_watch(model, data),
         )  # fmt: skip
     n_documents, n_batches = _size(model, data, weight)
     return Learned(
@@ -139,7 +140,7 @@ def learn_online(model: Model, data: Any, alpha: Array, eta: Any, weight: Array 
 
     fit = fit_online(
         data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
-        start=topic_start(model, eta), learn_doc_topic_prior=model._learns_alpha, sample_weight=weight,
+        start=topic_start(model, eta, data), learn_doc_topic_prior=model._learns_alpha, sample_weight=weight,
         batch_size=model.batch_size, schedule=schedule(model), max_iter=model.max_iter,
         tol=1e-4 if model.evaluate_every > 0 else None, random_state=model.random_state, n_jobs=model.n_jobs,
         engine=resolve_engine(model.engine, model.n_jobs), verbose=model.verbose, on_iteration=model.callback,
@@ -156,8 +157,8 @@ def learn_maximum(model: Model, data: Any, alpha: Array, eta: Any, weight: Array
 
     fit = fit_maximum(
         data, model.n_components, doc_topic_prior=1.0 + alpha, topic_word_prior=1.0 + np.asarray(eta),
-        diversity=_diversity(model, data), start=topic_start(model, eta), sample_weight=weight, n_init=model.n_init,
-        max_iter=model.max_iter, tol=SETTLED, random_state=as_generator(model.random_state),
+        diversity=_diversity(model, data), start=topic_start(model, eta, data), sample_weight=weight,
+        n_init=model.n_init, max_iter=model.max_iter, tol=SETTLED, random_state=as_generator(model.random_state),
         engine=resolve_engine(model.engine, model.n_jobs), verbose=model.verbose, on_iteration=_watch(model, data),
     )  # fmt: skip
     tokens = np.maximum(_tokens_by_topic(fit, data, weight, alpha), NO_TOKENS)
@@ -190,6 +191,7 @@ def learn_by_sampling(model: Model, data: Any, alpha: Array, eta: Any, weight: A
     learned = model._learned("doc_topic_prior"), model._learned("topic_word_prior")
     kernel = CollapsedGibbs(
         tokens_of(data), model.n_components, alpha, eta, n_threads=n_threads(model),
+        first_topics=None if isinstance(model.init, str) else given_topics(model),
         learning=None if learned == (None, None) else PriorLearning("optimize", *learned), average_every=model.thin,
         averaging=model.n_warmup == 0,
     )  # fmt: skip
@@ -224,26 +226,12 @@ LEARNERS: dict[str, Callable[[Any, Any, Array, Any, Array | None], Learned]] = {
 }  # fmt: skip
 
 
-def topic_start(model: Model, eta: Any) -> Any:
-    """Topics to start from; seed words are part of a random start."""
-    if model.seed_words is None or model.init == "documents":
-        return model.init
-    from pluri.topics.lda.starts import SCALE, SHAPE, legacy_stream
-
-    return legacy_stream(model.random_state).gamma(SHAPE, SCALE, eta.shape) + eta
-
-
 def _diversity(model: Model, data: Any) -> Diversity | None:
     """The diversity prior; a number is its weight as a share of the tokens of a topic, in the mean."""
     prior = as_diversity(model.diversity)
     if prior is None or isinstance(model.diversity, Diversity):
         return prior
-    return Diversity(prior.strength * _n_tokens(data) / model.n_components)
-
-
-def _n_tokens(data: Any) -> float:
-    parts = (batch.load().X for batch in data.batches()) if is_source(data) else (data,)
-    return max(sum(float(part.sum()) for part in parts), 1.0)
+    return Diversity(prior.strength * n_tokens_of(data) / model.n_components)
 
 
 def schedule(model: Model) -> RobbinsMonro:
@@ -273,7 +261,7 @@ def _watch(model: Model, data: Any) -> Callable[[Any], bool] | None:
     """Look at the perplexity now and then, and end when it has settled."""
     if model.callback is None and model.evaluate_every <= 0:
         return None
-    n_tokens = _n_tokens(data) if model.evaluate_every > 0 else 1.0
+    n_tokens = n_tokens_of(data) if model.evaluate_every > 0 else 1.0
     last = [np.inf]
 
     def watch(state: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,10 @@ from scipy import sparse
 
 from pluri.engine import Source
 from pluri.topics.lda.topic_priors import TopicPriors
-from pluri.validation import RandomState
+from pluri.validation import RandomState, is_source
+
+if TYPE_CHECKING:
+    from pluri.topics.lda.estimator import LatentDirichletAllocation as Model
 
 Array = NDArray[np.float64]
 Draws = np.random.RandomState | np.random.Generator
@@ -18,6 +21,8 @@ TopicStart = Literal["random", "documents"]
 
 #: Shape and scale of the gamma distribution of a random start.
 SHAPE, SCALE = 100.0, 0.01
+#: Share of each given topic that any word may have, so that no word is impossible.
+ANY_WORD = 0.01
 
 
 def legacy_stream(random_state: RandomState) -> Draws:
@@ -66,3 +71,36 @@ def first_topics(start: TopicStart, priors: TopicPriors, source: Source, rng: np
     if start == "documents":
         return document_topics(priors, source, rng)
     raise ValueError(f"start must be 'random', 'documents' or an array, got {start!r}")
+
+
+def given_topics(model: Model) -> Array | None:
+    """Topics that a model is told to start from, as distributions (n_topics, n_words); None if it is told none."""
+    if isinstance(model.init, str):
+        return None
+    given = np.asarray(model.init, dtype=np.float64)
+    shape = (model.n_components, model.n_features_in_)
+    if given.shape != shape:
+        raise ValueError(f"init must be 'random', 'documents' or an array of shape {shape}, got shape {given.shape}")
+    if not (np.isfinite(given).all() and (given >= 0).all() and (given.sum(axis=1) > 0).all()):
+        raise ValueError("init must hold numbers that are not negative, and some above zero for each topic")
+    shares: Array = given / given.sum(axis=1, keepdims=True)
+    return (1.0 - ANY_WORD) * shares + ANY_WORD / shape[1]
+
+
+def topic_start(model: Model, eta: Any, data: Any) -> Any:
+    """Where variational Bayes and EM start: a way, or counts of words by topic; seed words are part of a random start.
+
+    Given topics count as if each had as many tokens as the others.
+    """
+    given = given_topics(model)
+    if given is not None:
+        return given * (n_tokens_of(data) / model.n_components) + np.broadcast_to(eta, given.shape)
+    if model.seed_words is None or model.init == "documents":
+        return model.init
+    return legacy_stream(model.random_state).gamma(SHAPE, SCALE, eta.shape) + eta
+
+
+def n_tokens_of(data: Any) -> float:
+    """Tokens of documents, or of a source of them; one at least."""
+    parts = (batch.load().X for batch in data.batches()) if is_source(data) else (data,)
+    return max(sum(float(part.sum()) for part in parts), 1.0)

@@ -46,6 +46,8 @@ class Judged:
         Share of the topics that are like another of the same model.
     smallest, largest : float
         Share of the tokens of the smallest and the largest topic, in the mean over models.
+    topics : ndarray of shape (n_components, n_words), optional
+        Those found again by the second model, the mean of both and the largest first; then the others of the first.
     """
 
     n_components: int
@@ -56,6 +58,7 @@ class Judged:
     redundancy: float
     smallest: float
     largest: float
+    topics: NDArray[np.float32] | None = None
 
     @property
     def per_word(self) -> float:
@@ -85,18 +88,36 @@ def n_found_again(first: Any, second: Any, likeness: float) -> int:
     """Topics of one fitted model that another has too."""
     if len(first.topic_word_) == 1:  # nothing is above the mean of one topic
         return match_topics(first.topic_word_, second.topic_word_).n_above(likeness)
-    return match_topics(_different(first, likeness), _different(second, likeness)).n_above(likeness)
+    own, other = (distinctive(model.topic_word_, model.topic_weight_) for model in (first, second))
+    return match_topics(own[_different(first, likeness)], other[_different(second, likeness)]).n_above(likeness)
 
 
-def _different(model: Any, likeness: float) -> Array:
-    """What is distinctive of topics, without those that are like a larger one: a topic counts once."""
+def lasting_topics(first: Any, second: Any, likeness: float) -> NDArray[np.float32]:
+    """Topics of a fitted model, with those first that another has too: these are the mean of both."""
+    topics = np.array(first.topic_word_, dtype=np.float32)
+    if len(topics) == 1:
+        return topics
+    rows, others = _different(first, likeness), _different(second, likeness)
+    own, other = (distinctive(model.topic_word_, model.topic_weight_) for model in (first, second))
+    found = match_topics(own[rows], other[others])
+    again = found.pairs[found.similarity > likeness]
+    for row, partner in again:
+        topics[rows[row]] = (topics[rows[row]] + second.topic_word_[others[partner]]) / 2
+    lasting = np.zeros(len(topics), dtype=bool)
+    lasting[[rows[row] for row, _ in again]] = True
+    order = np.lexsort((-first.topic_weight_, ~lasting))
+    return topics[order]
+
+
+def _different(model: Any, likeness: float) -> list[int]:
+    """Topics without those that are like a larger one: a topic counts once."""
     own = distinctive(model.topic_word_, model.topic_weight_)
     matrix = topic_overlap(own).matrix
     kept: list[int] = []
     for topic in np.argsort(-model.topic_weight_, kind="stable"):
         if not (matrix[topic, kept] > likeness).any():
             kept.append(int(topic))
-    return own[kept]
+    return kept
 
 
 def redundant_share(model: Any, likeness: float) -> float:
@@ -153,6 +174,7 @@ def judge(
         float(np.mean([redundant_share(model, likeness) for model in models])),
         float(sizes[0]),
         float(sizes[1]),
+        lasting_topics(models[0], models[1], likeness),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,17 @@ from pluri.topics.number.candidates import Judged
 GROWTH, CLOSE = 2, 1.1
 #: The numbers tried first end with one whose gain in held-out likelihood is below so many standard errors.
 CLEAR = 2.0
+#: What a summary says of each number of topics: heading, column of `cv_results_`, form.
+TOLD = (
+    ("topics", "param_n_components", "d"),
+    ("held-out", "mean_test_score", ".4f"),
+    ("gain/topic", "gain_per_topic", ".3f"),
+    ("found again", "found_again", ".3g"),
+    ("share", "found_again_share", ".0%"),
+    ("coherence", "coherence", ".3f"),
+    ("redundant", "redundancy", ".0%"),
+    ("smallest", "smallest_share", ".1%"),
+)
 
 
 def ladder(largest: int) -> list[int]:
@@ -141,3 +153,12 @@ def _again(one: Judged) -> str:
 
 def _topics(number: int) -> str:
     return "One topic is" if number == 1 else f"{number} topics are"
+
+
+def table_of(results: dict[str, Any], best: int) -> list[str]:
+    """Lines of a table of all numbers that were tried; that with index `best` is marked."""
+    lines = ["  ".join(f"{heading:>11}" for heading, _, _ in TOLD)]
+    for row in range(len(results["params"])):
+        cells = [f"{results[name][row]:{form}}" for _, name, form in TOLD]
+        lines.append("  ".join(f"{cell:>11}" for cell in cells) + (" <-" if row == best else ""))
+    return lines

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.topics.documents import check_documents
 from pluri.topics.number.candidates import Judged, judge
-from pluri.topics.number.recommendation import reasons, recommended, sweep, telling
-from pluri.topics.number.settings import folds_of, numbers_of, rows_of, template_of
+from pluri.topics.number.recommendation import reasons, recommended, sweep, table_of, telling
+from pluri.topics.number.settings import folds_of, numbers_of, rows_of, starting_from, template_of
 from pluri.validation import (
     Allowed,
     Number,
@@ -32,17 +32,6 @@ from pluri.validation.estimator import Estimator
 Array = NDArray[np.float64]
 #: Documents that there must be for each topic of the largest number that is tried.
 DOCUMENTS_PER_TOPIC = 5
-#: What a summary says of each number of topics: heading, column of `cv_results_`, form.
-TOLD = (
-    ("topics", "param_n_components", "d"),
-    ("held-out", "mean_test_score", ".4f"),
-    ("gain/topic", "gain_per_topic", ".3f"),
-    ("found again", "found_again", ".3g"),
-    ("share", "found_again_share", ".0%"),
-    ("coherence", "coherence", ".3f"),
-    ("redundant", "redundancy", ".0%"),
-    ("smallest", "smallest_share", ".1%"),
-)
 
 
 class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -84,6 +73,8 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         The number that is recommended.
     reasons_ : list of str
         Why, in sentences.
+    first_topics_ : array of shape (at most n_components_, n_words)
+        Topics that were found again, the largest first; the final model begins with them.
     best_estimator_ : LatentDirichletAllocation
         Fitted on all documents, if `refit`.
     best_params_ : dict
@@ -195,7 +186,8 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             if self.refit:
                 final = template_of(self, final=True)
                 final.set_params(n_components=self.n_components_, random_state=int(rng.integers(2**31)))
-                self.best_estimator_ = final.fit(X)
+                with starting_from(final, self.first_topics_):
+                    self.best_estimator_ = final.fit(X)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -220,12 +212,7 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
     def summary(self) -> str:
         """The recommendation, its reasons, and a table of all numbers that were tried; plain text."""
         check_is_fitted(self, "cv_results_")
-        lines = [" ".join(self.reasons_), "", "  ".join(f"{heading:>11}" for heading, _, _ in TOLD)]
-        for row in range(len(self.cv_results_["params"])):
-            cells = [f"{self.cv_results_[name][row]:{form}}" for _, name, form in TOLD]
-            mark = " <-" if row == self.best_index_ else ""
-            lines.append("  ".join(f"{cell:>11}" for cell in cells) + mark)
-        return "\n".join(lines)
+        return "\n".join([" ".join(self.reasons_), "", *table_of(self.cv_results_, self.best_index_)])
 
     def _store(self, candidates: list[Judged], numbers_listed: list[int] | None, n_documents: int) -> None:
         gains = [(np.nan, np.nan), *(b.gain_over(a) for a, b in itertools.pairwise(candidates))]
@@ -249,6 +236,8 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         self.best_index_ = candidates.index(telling(candidates))
         self.n_components_ = recommended(candidates, numbers_listed)
         self.best_params_, self.best_score_ = {"n_components": self.n_components_}, float(scores[self.best_index_])
+        found = telling(candidates).topics
+        self.first_topics_ = None if found is None else np.array(found[: self.n_components_])
         self.reasons_ = reasons(candidates, self.n_components_, n_documents)
 
     def _check_fitted_state(self) -> None:
@@ -265,6 +254,9 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             raise ValueError(f"best_index_ must lie between 0 and {n_tried - 1}, got {self.best_index_!r}")
         if not isinstance(self.n_components_, int | np.integer) or self.n_components_ < 1:
             raise ValueError(f"n_components_ must be a whole number of at least 1, got {self.n_components_!r}")
+        topics = getattr(self, "first_topics_", None)
+        if topics is not None and (np.ndim(topics) != 2 or not len(topics) <= self.n_components_):
+            raise ValueError(f"first_topics_ must be at most {self.n_components_} topics, got shape {np.shape(topics)}")
         if hasattr(self, "best_estimator_"):
             self.best_estimator_._check_fitted_state()
             if len(self.best_estimator_.topic_word_) != self.n_components_:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +30,20 @@ def template_of(search: TopicSearchCV, final: bool = False) -> Any:
     if not isinstance(search.estimator, LatentDirichletAllocation):
         raise TypeError(f"estimator must be a LatentDirichletAllocation or None, got {type(search.estimator).__name__}")
     return clone(search.estimator)
+
+
+@contextmanager
+def starting_from(model: Any, topics: Any) -> Iterator[None]:
+    """Have a model begin with given topics, if there are enough of them and it has no seed words; settings stay."""
+    if topics is None or len(topics) != model.n_components or model.seed_words is not None:
+        yield
+        return
+    before = model.init
+    model.set_params(init=np.asarray(topics, dtype=np.float64))
+    try:
+        yield
+    finally:
+        model.set_params(init=before)
 
 
 def numbers_of(search: TopicSearchCV) -> list[int] | None:

@@ -65,10 +65,11 @@ class Misfits:
         total = max(lengths.sum(), 1.0)
         mean = sums.sum() / total
         self._scale = float(mean), float(np.sqrt(max(squares.sum() / total - mean**2, 1e-12)))
-        surprise = self._surprise(sums, lengths)
+        surprise = self.surprise(sums, lengths)
         self._bars = np.array([np.quantile(surprise, 1 - level, method="higher") for level in LEVELS])
 
-    def _surprise(self, sums: Array, lengths: Array) -> Array:
+    def surprise(self, sums: Array, lengths: Array) -> Array:
+        """How surprising documents are, from the sums of :func:`log_likelihoods`."""
         assert self._scale is not None
         mean, deviation = self._scale
         found: Array = -(sums - mean * lengths) / (deviation * np.sqrt(np.maximum(lengths, 1.0)))
@@ -81,7 +82,7 @@ class Misfits:
             return np.zeros((0, len(LEVELS)))
         if self._scale is None:
             self.calibrate(sums, squares, lengths)
-        surprise = self._surprise(sums, lengths)
+        surprise = self.surprise(sums, lengths)
         found = (surprise[:, None] >= self._bars).astype(np.float64)
         self._words += np.asarray(counts.sum(axis=0)).ravel()
         rows = np.flatnonzero(found[:, 1])[: max(0, MOST_KEPT - self._n_kept)]

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from pluri.topics.over_time.changes import Scan, scan
 from pluri.topics.over_time.misfits import LEVELS, Misfits, log_likelihoods
 from pluri.topics.over_time.periods import Period, as_days, check_period, period_numbers
 from pluri.topics.over_time.records import Misfit, TopicTrends
 from pluri.topics.over_time.shares import SharesOverTime, ShareSums, dated_batches
+from pluri.topics.over_time.subjects import MOST_SUBJECTS, Subjects
 from pluri.topics.over_time.words import WordSums
 from pluri.validation import RandomState, as_generator, check_count, is_source
 
@@ -118,15 +120,24 @@ class TrendSums:
 
     def __init__(self, model: Any, period: Period) -> None:
         self._model, self._period = model, period
-        self._shares = ShareSums(len(model.topic_word_) + len(LEVELS))
+        self._shares = ShareSums(len(model.topic_word_) + len(LEVELS) + MOST_SUBJECTS)
         self._words, self._misfits = WordSums(model.topic_word_), Misfits(model.topic_word_)
+        self._subjects = Subjects(model.topic_word_)
         self._n_undated = 0
 
     def calibrate(self, batches: list[Any]) -> None:
-        """Learn from documents that are all in memory what is usual; else the first batch says that."""
+        """Learn what is usual from documents that are all in memory, and look for subjects without a topic.
+
+        Where documents come in batches the first one says what is usual, and no subjects are looked for.
+        """
         parts = [log_likelihoods(counts, shares, self._model.topic_word_) for counts, shares, _ in batches]
-        if parts:
-            self._misfits.calibrate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        if not parts:
+            return
+        sums, squares, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
+        self._misfits.calibrate(sums, squares, lengths)
+        counts = sparse.vstack([counts for counts, _, _ in batches], format="csr")
+        shares = np.concatenate([shares for _, shares, _ in batches])
+        self._subjects.find(counts, shares, self._misfits.surprise(sums, lengths))
 
     def add(self, counts: Any, shares: Array, days: NDArray[np.datetime64]) -> None:
         """Take counts, shares and days of some documents."""
@@ -134,7 +145,8 @@ class TrendSums:
         self._n_undated += int((~known).sum())
         numbers = period_numbers(days[known], self._period)
         counts, shares = counts[np.flatnonzero(known)], shares[known]
-        self._shares.add(np.column_stack([shares, self._misfits.columns(counts, shares, numbers)]), numbers)
+        beside = self._misfits.columns(counts, shares, numbers), self._subjects.columns(counts, shares)
+        self._shares.add(np.column_stack([shares, *beside]), numbers)
         self._words.add(counts, shares, numbers)
 
     def trends(
@@ -174,14 +186,19 @@ class TrendSums:
         if not alarms.any():
             return None
         period = int(np.argmax(alarms.any(axis=1)))
-        level = int(np.argmax(np.where(alarms[period], found.z[period], -np.inf)))
+        own = alarms[period].copy()
+        if own[n_topics + len(LEVELS) :].any():  # a subject has its own words
+            own[: n_topics + len(LEVELS)] = False
+        level = int(np.argmax(np.where(own, found.z[period], -np.inf)))
         begin = period + 1 - int(found.window[period, level])
         count, share = whole.n_documents.astype(np.float64), np.nan_to_num(whole.shares[:, level])
         first = int(period_numbers(whole.starts[:1], self._period)[0])
         now, then = slice(begin, period + 1), slice(0, begin)
+        subject = level - n_topics - len(LEVELS)
+        columns = self._misfits.words(first + begin, first + period) if subject < 0 else self._subjects.words(subject)
         return Misfit(
             whole.names[begin], whole.names[period], float(count[now] @ share[now] / max(count[now].sum(), 1.0)),
             float(count[then] @ share[then] / max(count[then].sum(), 1.0)),
-            tuple(str(words[column]) for column in self._misfits.words(first + begin, first + period)),
+            tuple(str(words[column]) for column in columns),
             float(found.p_value[period, level]),
         )  # fmt: skip

@@ -137,7 +137,7 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
         self.verbose = verbose
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Foretell ratings.
+        """Predict ratings.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 r"""An alarm when new documents do not fit a model: words that it does not know, and words that it predicts badly.
 
-Each week, before anything is learned of them, the new documents give two numbers: the share of words that the model
-does not know, and the mean log likelihood of a word that it knows (one half of each document, given the other half).
-They are ratios of sums over documents, with a variance from the documents,
+Each week, before anything is learned of them, the new documents give three numbers. Two are the share of words that
+the model does not know, and the mean log likelihood of a word that it knows (one half of each document, given the other
+half). These are ratios of sums over documents, with a variance from the documents,
 
 .. math::
 
@@ -10,8 +10,15 @@ They are ratios of sums over documents, with a variance from the documents,
 
 At first they are compared with held-out documents. From the eighth week on they are compared with the weeks before:
 :math:`t = (r - \bar r) / \sqrt{v + \tau^2 + s^2 / h}`, where :math:`\tau^2` is what the h weeks differ by more than
-their documents say, with h - 1 degrees of freedom unless that is nothing. Alarms are one-sided, at the rate
-``false_alarm_rate / n_looks / 2`` for each of the two numbers.
+their documents say, with h - 1 degrees of freedom unless that is nothing.
+
+A few documents about something else move the mean little. So those are counted that are as surprising as the most
+surprising fiftieth of the held-out ones, by :math:`(\mu n_d - \log p_d) / \sqrt{n_d}`. If n new documents are like N
+held-out ones, k or more of them exceed the m-th largest of these with the chance that, of the m + k - 1 largest of all,
+k or more are new: a hypergeometric distribution, whatever the surprise looks like. Weeks whose counts differ by
+:math:`\varphi > 1` times more than chance count as :math:`1 / \varphi` of their documents.
+
+Alarms are one-sided, at the rate ``false_alarm_rate / n_looks`` for all numbers together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -29,6 +36,8 @@ Array = NDArray[np.float64]
 
 #: Weeks from which on the weeks themselves say how much they differ.
 LEAST_HISTORY = 8
+#: Share of the held-out documents that count as surprising.
+STRANGE = 0.02
 #: Weeks that are remembered.
 MOST_HISTORY = 104
 
@@ -64,7 +73,8 @@ class DocumentCheck:
     n_documents : int
     per_word : log likelihood of a known word; `perplexity` is the exponential of minus that
     unknown : share of words that the model does not know; NaN if that was not told
-    p_per_word, p_unknown : chance of a value as bad, if the documents are like those before
+    strange : share of documents as surprising as the most surprising fiftieth of the held-out ones
+    p_per_word, p_unknown, p_strange : chance of a value as bad, if the documents are like those before
     alarm : whether one of them is too small
     reason : a sentence
     """
@@ -76,6 +86,8 @@ class DocumentCheck:
     p_unknown: float
     alarm: bool
     reason: str
+    strange: float = float("nan")
+    p_strange: float = 1.0
 
     @property
     def perplexity(self) -> float:
@@ -96,6 +108,8 @@ class TopicMonitor:
     n_looks : int, default=52
     history : dict of lists of Ratio
         Of looks before; `to_dict` and `from_dict` keep it in files.
+    usual : (float, float), optional
+        Log likelihood of a word of the held-out documents, and the surprise from which on documents are counted.
 
     Examples
     --------
@@ -114,6 +128,7 @@ class TopicMonitor:
     false_alarm_rate: float = 0.05
     n_looks: int = 52
     history: dict[str, list[Ratio]] = field(default_factory=dict)
+    usual: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         check_count(self.n_looks, "n_looks")
@@ -134,6 +149,7 @@ class TopicMonitor:
         random_state : int, Generator or None
             Of the halves of the documents; by default that of the model.
         """
+        self.usual, self.history = None, {}
         self.history = {name: [ratio] for name, ratio in self._ratios(X, n_unknown, n_words, random_state).items()}
         return self
 
@@ -153,7 +169,7 @@ class TopicMonitor:
         DocumentCheck
         """
         found = self._ratios(X, n_unknown, n_words, random_state)
-        bar = self.false_alarm_rate / self.n_looks / 2
+        bar = self.false_alarm_rate / self.n_looks / len(found)
         p_values = {name: self._p_value(name, ratio) for name, ratio in found.items()}
         reasons = []
         if p_values["per_word"] <= bar:
@@ -162,6 +178,8 @@ class TopicMonitor:
         if p_values.get("unknown", 1.0) <= bar:
             before, now = self._usual("unknown"), found["unknown"].value
             reasons.append(f"more words are unknown ({now:.1%}, before {before:.1%})")
+        if p_values.get("strange", 1.0) <= bar:
+            reasons.append(f"more documents are surprising ({found['strange'].value:.1%}, before {STRANGE:.0%})")
         if not reasons:
             for name, ratio in found.items():
                 if ratio.n_documents:
@@ -175,12 +193,14 @@ class TopicMonitor:
         return DocumentCheck(
             found["per_word"].n_documents, found["per_word"].value, unknown, p_values["per_word"],
             p_values.get("unknown", 1.0), bool(reasons), told,
+            found["strange"].value if "strange" in found else float("nan"), p_values.get("strange", 1.0),
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and lists only, without the model: ready for JSON."""
         history = {name: [asdict(ratio) for ratio in past] for name, past in self.history.items()}
-        return {"false_alarm_rate": self.false_alarm_rate, "n_looks": self.n_looks, "history": history}
+        told = {"false_alarm_rate": self.false_alarm_rate, "n_looks": self.n_looks, "history": history}
+        return told if self.usual is None else {**told, "usual": list(self.usual)}
 
     @classmethod
     def from_dict(cls, model: Any, kept: dict[str, Any]) -> TopicMonitor:
@@ -189,11 +209,21 @@ class TopicMonitor:
             str(name): [Ratio(float(r["value"]), float(r["variance"]), int(r["n_documents"])) for r in past]
             for name, past in kept["history"].items()
         }
-        return cls(model, float(kept["false_alarm_rate"]), int(kept["n_looks"]), history)
+        usual = tuple(map(float, kept["usual"])) if "usual" in kept else None
+        return cls(model, float(kept["false_alarm_rate"]), int(kept["n_looks"]), history, usual)  # type: ignore[arg-type]
 
     def _ratios(self, X: Any, n_unknown: Any, n_words: Any, random_state: RandomState) -> dict[str, Ratio]:
         score = self.model.held_out(X, random_state=random_state)
         found = {"per_word": Ratio.of(score.log_likelihood, score.n_tokens)}
+        filled = score.n_tokens > 0
+        lengths, sums = score.n_tokens[filled].astype(np.float64), score.log_likelihood[filled]
+        if self.usual is None and not self.history and len(lengths):
+            mean = float(found["per_word"].value)
+            surprise = (mean * lengths - sums) / np.sqrt(lengths)
+            self.usual = mean, float(np.sort(surprise)[-max(1, int(STRANGE * len(surprise)))])
+        if self.usual is not None:
+            surprise = (self.usual[0] * lengths - sums) / np.sqrt(lengths)
+            found["strange"] = Ratio.of(surprise >= self.usual[1], np.ones(len(lengths)))
         if (n_unknown is None) != (n_words is None):
             raise ValueError("n_unknown and n_words must be given together, got one of them")
         if n_unknown is not None:
@@ -213,8 +243,24 @@ class TopicMonitor:
         first, weeks = self._weeks(name)
         return float(np.mean([ratio.value for ratio in (weeks if len(weeks) >= LEAST_HISTORY else first)]))
 
+    def _p_strange(self, new: Ratio) -> float:
+        """Chance of so many surprising documents."""
+        first, weeks = self._weeks("strange")
+        n_held_out, excess = first[0].n_documents, 1.0
+        if len(weeks) >= LEAST_HISTORY:
+            sizes, shares = (np.array([getattr(week, name) for week in weeks]) for name in ("n_documents", "value"))
+            share = np.clip(sizes @ shares / sizes.sum(), 1e-6, 0.5)
+            excess = max(1.0, float((sizes * (shares - share) ** 2).sum() / (share * (1 - share)) / (len(weeks) - 1)))
+        n_new, n_strange = (round(number / excess) for number in (new.n_documents, new.value * new.n_documents))
+        if not n_strange:
+            return 1.0
+        largest = max(1, int(STRANGE * n_held_out)) + n_strange - 1
+        return float(stats.hypergeom.sf(n_strange - 1, n_held_out + n_new, n_new, largest))
+
     def _p_value(self, name: str, new: Ratio) -> float:
         first, weeks = self._weeks(name)
+        if name == "strange" and first and new.n_documents:
+            return self._p_strange(new)
         sign = -1.0 if name == "per_word" else 1.0
         if not new.n_documents or not first:
             return 1.0

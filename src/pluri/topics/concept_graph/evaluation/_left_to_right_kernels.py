@@ -71,7 +71,7 @@ def weigh_paths(words, n, level, log_topic_word, paths, lengths, log_prior, shar
 
 
 @compiled()
-def foretell(row, logits, paths, lengths, share, sizes, dirichlet, level_sum, running):
+def predict_word(row, logits, paths, lengths, share, sizes, dirichlet, level_sum, running):
     """Probability of a word, summed over paths and levels; `running` becomes the sums up to each path.
 
     `level_sum` is room for the sums of the weights of levels.
@@ -128,7 +128,7 @@ def left_to_right(rng, words, topic_word, log_topic_word, paths, lengths, log_pr
                 words, i, own, log_topic_word, paths, lengths, log_prior, share, dirichlet, group, factor, logits
             )
             row = topic_word[words[i]]
-            weight[r] *= foretell(row, logits, paths, lengths, share, count, dirichlet, factor, running_paths)
+            weight[r] *= predict_word(row, logits, paths, lengths, share, count, dirichlet, factor, running_paths)
             path[r] = choose(rng.random(), running_paths, n_paths)
             length = lengths[path[r]]
             weigh_levels(row, paths[path[r]], length, share, count, dirichlet, running)

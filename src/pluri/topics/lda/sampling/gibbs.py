@@ -76,6 +76,8 @@ class CollapsedGibbs:
     average_every : int, default=0
         After the warm-up (or from the start, if `averaging`), add the estimate of the topics to the mean that the state
         keeps every so many sweeps; 0 keeps none.
+    first_topics : array of shape (n_components, n_words), optional
+        Distributions of words that chains begin with.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class CollapsedGibbs:
     learning: PriorLearning | None = None
     average_every: int = 0
     averaging: bool = False
+    first_topics: Array | None = None
     _partition: Partition | None = field(init=False, repr=False)
     _parameters: ClassVar[Mapping[str, Allowed]] = {
         "n_components": Whole(1), "n_threads": Whole(1), "average_every": Whole(0),
@@ -127,14 +130,16 @@ class CollapsedGibbs:
     def start(self, rng: np.random.Generator) -> Position:
         """Where a chain begins: topics drawn from the prior.
 
-        If the prior favours words in topics, given the words and the prior means of the topics: otherwise chains would
-        find other topics first, and keep them.
+        If there are topics to begin with, or the prior favours words in topics, given the words and these topics, or
+        the prior means of the topics: otherwise chains would find other topics first, and keep them.
         """
         from pluri.topics.lda.sampling._gibbs_kernels import draw_topics
 
         alpha, eta = self._priors()
-        if eta.ndim == 2:
+        phi = self.first_topics
+        if phi is None and eta.ndim == 2:
             phi = eta / eta.sum(axis=1, keepdims=True)
+        if phi is not None:
             return {"topics": topics_given_words(phi, alpha, self.tokens, rng, self.n_threads)}
         topics = np.zeros(self.tokens.n_tokens, dtype=np.int32)
         draw_topics(self.tokens.offsets, np.cumsum(alpha), _seeds(rng), topics)
