@@ -77,3 +77,15 @@ def test_mistakes_get_a_sentence(topics, tmp_path):
     save(GaussianMixture(2), tmp_path / "unfitted.skops")
     assert "is not fitted yet" in run(tmp_path / "unfitted.skops", code=1).stderr
     assert not (tmp_path / "unfitted.html").exists()
+
+
+def test_rows_of_a_file_are_drawn_by_the_columns_of_the_fit(tmp_path):
+    X = np.concatenate([np.random.default_rng(0).normal(center, 1.0, (40, 2)) for center in (0, 6)])
+    model = GaussianMixture(2, random_state=0).fit(X)
+    save(model, tmp_path / "model.skops", notes={"columns": ["a", "b"]})
+    rows = np.column_stack([np.arange(80), X])
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="number,a,b", comments="")
+    run(tmp_path / "model.skops", tmp_path / "rows.csv")
+    assert (tmp_path / "model.html").read_text() == model_report(model, X=X)
+    result = run(tmp_path / "model.skops", tmp_path / "rows.csv", "--columns", "number", "--force", code=1)
+    assert "features" in result.stderr

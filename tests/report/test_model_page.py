@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from pluri.dynamics import LinearDynamicalSystem
+from pluri.embedding import SNE
+from pluri.factors import LogisticPCA
 from pluri.mixtures import GaussianMixture
+from pluri.processes import GaussianProcessRegressor
+from pluri.processes.dpp import DPPSelector
 from pluri.report import model_report
+from pluri.report.data_figures import _map_of
 from pluri.report.fit_curve import fit_curve
 from pluri.report.tables import array_table, shown
 from pluri.sequences import GaussianHMM
@@ -59,3 +65,64 @@ def test_what_is_no_fitted_model_is_refused():
         model_report(GaussianMixture(2))
     with pytest.raises(TypeError, match="model must be an estimator"):
         model_report([1, 2])
+
+
+def headings(page):
+    return re.findall(r'<h3>([^<]+)</h3><img class="drawn"', page)
+
+
+def tables():
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.normal(center, 1.0, (40, 3)) for center in (0, 6)])
+
+
+@pytest.mark.parametrize(
+    ("fitted", "expected"),
+    [
+        (lambda X: GaussianHMM(2, random_state=0).fit(X), ["States of 80 steps", "From state to state"]),
+        (lambda X: GaussianMixture(2, random_state=0).fit(X), ["What is predicted of 80 rows"]),
+        (lambda X: LinearDynamicalSystem(1, random_state=0).fit(X), ["The first column, and 10 rows to come"]),
+        (
+            lambda X: LogisticPCA(2, random_state=0).fit(X > 3),
+            ["Where 80 rows are: the two coordinates that vary most"],
+        ),
+        (lambda X: DPPSelector(5, random_state=0).fit(X), ["5 of 80 rows"]),
+        (lambda X: GaussianProcessRegressor().fit(X, X[:, 0]), ["What is predicted of 80 rows"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_data_are_drawn_as_each_kind_of_model_sees_them(fitted, expected):
+    X = tables()
+    model = fitted(X)
+    page = model_report(model, X=X)
+    assert headings(page) == expected
+    assert page.count("data:image/png;base64,") == len(expected)
+    assert headings(model_report(model)) == []
+
+
+def test_the_first_sequence_is_drawn_and_holes_stay_where_they_are():
+    X = tables()
+    X[3, 1] = np.nan
+    page = model_report(GaussianHMM(2, random_state=0).fit(X, lengths=[30, 50]), X=X, lengths=[30, 50])
+    assert headings(page) == ["States of 30 steps", "From state to state"]
+    assert headings(model_report(GaussianMixture(2, random_state=0).fit(X), X=X)) == ["What is predicted of 80 rows"]
+
+
+def test_rows_that_do_not_belong_are_refused():
+    X = tables()
+    with pytest.raises(ValueError, match="X must be the rows that the choice was made from, got 3 rows"):
+        model_report(DPPSelector(5, random_state=0).fit(X), X=X[:3])
+    with pytest.raises(ValueError, match="X must not be given for SNE, whose page holds the data of its fit"):
+        model_report(SNE(perplexity=5, random_state=0).fit(X), X=X)
+    with pytest.raises(ValueError, match="features"):
+        model_report(GaussianMixture(2, random_state=0).fit(X), X=X[:, :2])
+
+
+def test_a_map_of_rows_shows_their_principal_components():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 4)) @ rng.normal(size=(4, 4)) + 5.0
+    places, names = _map_of(X)
+    scores = np.linalg.svd((X - X.mean(axis=0)) / X.std(axis=0), full_matrices=False)
+    np.testing.assert_allclose(np.abs(places), np.abs(scores[0] * scores[1])[:, :2], atol=1e-9)
+    assert names == ("first principal component", "second")
+    np.testing.assert_array_equal(_map_of(X[:, :2])[0], X[:, :2])

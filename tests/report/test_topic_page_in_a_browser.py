@@ -96,6 +96,8 @@ def test_branches_of_a_large_graph_are_folded_and_open_where_a_topic_is_chosen(b
     program = f"""
         const html = document.documentElement;
         const shown = () => $$('#view-graph a.node').filter((node) => node.style.display !== 'none').length;
+        say.part = shown(); $('#readable').click(); await wait(); say.more = shown();
+        $('#readable').click(); await wait(); say.again = shown(); $('#readable').click(); await wait();
         say.folded = shown();
         say.lines = $$('#view-graph .edge').filter((edge) => edge.style.display !== 'none').length;
         location.hash = '#node={deepest}'; await wait();
@@ -107,6 +109,8 @@ def test_branches_of_a_large_graph_are_folded_and_open_where_a_topic_is_chosen(b
         say.root = shown(); say.still = html.dataset.node;
     """
     _, _, said = browse(topic_report(model), "", program)
+    assert said["part"] == said["again"] == len(graph.readable().nodes)
+    assert said["more"] == said["folded"]
     assert 1 < said["folded"] < 200
     assert said["lines"] >= said["folded"] - 1
     assert said["opened"] is True

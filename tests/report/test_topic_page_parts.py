@@ -219,6 +219,7 @@ def test_small_topics_and_weak_edges_can_be_hidden(browse, topics):
             const one = $('#least-' + name); one.value = value;
             one.dispatchEvent(new Event('input', {bubbles: true})); await wait();
         };
+        say.part = [seen('a.node'), seen('.edge')]; $('#readable').click(); await wait();
         say.all = [seen('a.node'), seen('.edge')];
         await set('edge', '9'); say.strong = [seen('a.node'), seen('.edge')];
         await set('topic', '6'); say.large = [seen('a.node'), seen('.edge')];
@@ -227,6 +228,8 @@ def test_small_topics_and_weak_edges_can_be_hidden(browse, topics):
     """
     _, _, said = browse(topic_report(model), "", program)
     graph = model.topic_graph()
+    part = graph.readable()
+    assert said["part"] == [len(part.nodes), len(part.edges)]
     assert said["all"] == said["back"] == [40, len(graph.edges)]
     strongest = {(*graph.parents(node.index)[:1], node.index) for node in graph.nodes if graph.parents(node.index)}
     strong = sum(edge.weight >= 0.5 or (edge.parent, edge.child) in strongest for edge in graph.edges)

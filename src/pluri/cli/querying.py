@@ -45,7 +45,7 @@ def predict(
         import numpy as np
 
         check_output(output, force, TABLES)
-        estimator, observations = _open(
+        estimator, observations = opened(
             model, data, options.selection(columns, sequence, lengths, None, header), "predict"
         )
         if proba and not hasattr(estimator, "predict_proba"):
@@ -55,8 +55,8 @@ def predict(
 
         def blocks() -> Iterator[list[Any]]:
             for batch in observations.batches():
-                found = [np.asarray(estimator.predict(batch.X, **_lengths(batch)))]
-                yield [*found, estimator.predict_proba(batch.X, **_lengths(batch))] if proba else found
+                found = [np.asarray(estimator.predict(batch.X, **lengths_of(batch)))]
+                yield [*found, estimator.predict_proba(batch.X, **lengths_of(batch))] if proba else found
 
         parts = blocks()
         first = next(parts, [])
@@ -93,10 +93,10 @@ def transform(
         import numpy as np
 
         check_output(output, force, TABLES)
-        estimator, observations = _open(
+        estimator, observations = opened(
             model, data, options.selection(columns, sequence, lengths, None, header), "transform"
         )
-        blocks = ([_dense(estimator.transform(batch.X, **_lengths(batch)))] for batch in observations.batches())
+        blocks = ([_dense(estimator.transform(batch.X, **lengths_of(batch)))] for batch in observations.batches())
         first = next(blocks, [])
         names = _output_names(estimator, first[0].shape[1] if first else 0)
         parts = chain([first] if first else [], blocks)
@@ -124,7 +124,7 @@ def score(
     with reporting():
         from sklearn.base import is_classifier
 
-        estimator, observations = _open(
+        estimator, observations = opened(
             model, data, options.selection(columns, sequence, lengths, label, header), "score"
         )
         if is_classifier(estimator) and label is None:
@@ -177,7 +177,7 @@ def sample(
             note(f"{n_rows} rows written to {output}")
 
 
-def _open(path: Path, data: Path, selection: Selection, question: str) -> tuple[Any, Observations]:
+def opened(path: Path, data: Path, selection: Selection, question: str) -> tuple[Any, Observations]:
     """The model, if it can be asked that, and the data by the columns it was fitted to."""
     from dataclasses import replace
 
@@ -230,7 +230,7 @@ def _output_names(estimator: Any, n_columns: int) -> list[str]:
     return [str(name) for name in names] if len(names) == n_columns else [f"z{place}" for place in range(n_columns)]
 
 
-def _lengths(batch: Observations) -> dict[str, Any]:
+def lengths_of(batch: Observations) -> dict[str, Any]:
     return {} if batch.lengths is None else {"lengths": batch.lengths}
 
 
@@ -253,13 +253,13 @@ def _score(estimator: Any, observations: Observations) -> dict[str, Any]:
     total, n_samples, n_sequences = 0.0, 0, 0
     truth, found = [], []
     for batch in observations.batches():
-        rating = estimator.score(batch.X, **_lengths(batch))
+        rating = estimator.score(batch.X, **lengths_of(batch))
         total += rating * len(batch.X) if family.rating_is_mean else rating
         n_samples += len(batch.X)
         n_sequences += 1 if batch.lengths is None else len(batch.lengths)
         if batch.labels is not None:
             truth.append(batch.labels)
-            found.append(estimator.predict(batch.X, **_lengths(batch)))
+            found.append(estimator.predict(batch.X, **lengths_of(batch)))
     report: dict[str, Any] = {
         family.rating: total,
         f"{family.rating}_per_sample": total / n_samples,
@@ -281,6 +281,6 @@ def _score(estimator: Any, observations: Observations) -> dict[str, Any]:
 def _score_classifier(estimator: Any, observations: Observations) -> dict[str, Any]:
     right, n_samples = 0.0, 0
     for batch in observations.batches():
-        right += len(batch.X) * estimator.score(batch.X, batch.labels, **_lengths(batch))
+        right += len(batch.X) * estimator.score(batch.X, batch.labels, **lengths_of(batch))
         n_samples += len(batch.X)
     return {"accuracy": right / n_samples, "n_samples": n_samples}

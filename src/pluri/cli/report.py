@@ -15,18 +15,26 @@ from pluri.cli.outputs import check_output
 
 def report(
     model: Annotated[Path, typer.Argument(metavar="MODEL.skops", help="File of a model of any kind.")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DATA]", help="File of rows to draw as the model sees them: .csv, .npy or Parquet."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="File for the page; that of the model with .html by default."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Show the page in a browser.")] = False,
+    columns: options.Columns = None,
+    sequence: options.Sequence = None,
+    lengths: options.Lengths = None,
+    header: options.Header = None,
     force: options.Force = False,
 ) -> None:
     """Write a page about a saved model: one HTML file that needs nothing else.
 
     Topic models get a graph or map, an outline, words, documents and a search; embeddings a map; others their summary,
-    parameters and tables. Nothing in the model file is run.
+    parameters and tables, and pictures of the rows of DATA. Nothing in the model file is run.
     """
     with reporting():
         target = output if output is not None else model.with_suffix(".html")
@@ -39,7 +47,14 @@ def report(
         load_skops()
         notes = read_info(model).notes
         estimator = load(model)
-        if hasattr(estimator, "topic_graph"):
+        asked = options.selection(columns, sequence, lengths, None, header)
+        if data is not None:
+            from pluri.cli.querying import lengths_of, opened
+
+            estimator, observations = opened(model, data, asked, "fit")
+            first = next(iter(observations.batches()))
+            model_report(estimator, target, title=title, X=first.X, **lengths_of(first))
+        elif hasattr(estimator, "topic_graph"):
             heading = title or (f"Topics of {notes['corpus']}" if "corpus" in notes else None)
             coherence = coherence_of(notes, estimator)
             scores = None if coherence is None else {"coherence": coherence}

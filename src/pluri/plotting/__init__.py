@@ -51,6 +51,7 @@ from pluri.plotting.neurons import FiringRateDisplay, MembraneDisplay, PhasePlan
 from pluri.plotting.optimization.acquisition import AcquisitionDisplay
 from pluri.plotting.optimization.annealing import AnnealingDisplay
 from pluri.plotting.optimization.best_so_far import BestSoFarDisplay, LiveBestSoFar
+from pluri.plotting.optimization.search_surface import SearchSurfaceDisplay
 from pluri.plotting.optimization_gap import OptimizationGapDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.sequences.alignment import AlignmentDisplay
@@ -116,6 +117,7 @@ __all__ = [
     "RestorationDisplay",
     "SampledStatesDisplay",
     "ScheduleDisplay",
+    "SearchSurfaceDisplay",
     "SegmentationDisplay",
     "SelectionValueDisplay",
     "SensorMapDisplay",

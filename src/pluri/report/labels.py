@@ -13,9 +13,9 @@ NARROW, USUAL, BROAD, SQUARE = 0.33, 0.595, 0.86, 1.05
 
 
 def shown_graph(model: Any, n_words: int) -> TopicGraph:
-    """The graph of a topic model, or the graph itself, without topics that have no tokens."""
+    """The readable part of the graph of a topic model, or a graph itself, without topics that have no tokens."""
     if hasattr(model, "topic_graph"):
-        model = model.topic_graph(n_words)
+        model = model.topic_graph(n_words).without_empty().readable()
     if not hasattr(model, "without_empty"):
         raise TypeError(f"graph must be a topic model or the TopicGraph of one, got {type(model).__name__}")
     found: TopicGraph = model.without_empty()

@@ -1,4 +1,4 @@
-"""A page about any fitted model: how the fit went, its own summary, its parameters and small arrays."""
+"""A page about any fitted model: data as it sees them, how the fit went, its summary, parameters and small arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pluri.report.data_figures import draw_data
 from pluri.report.fit_curve import draw_curve, fit_curve
 from pluri.report.markup import escape
 from pluri.report.page import html_page, write_page
@@ -17,7 +19,14 @@ MOST_ARRAYS = 12
 MOST_FACTS = 24
 
 
-def model_report(model: Any, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> str:
+def model_report(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str | None = None,
+    X: Any = None,
+    lengths: ArrayLike | None = None,
+) -> str:
     """Write a page about a fitted model; topic models get that of :func:`topic_report`, maps :func:`embedding_report`.
 
     Parameters
@@ -28,6 +37,11 @@ def model_report(model: Any, path: str | os.PathLike[str] | None = None, *, titl
         File to write.
     title : str, optional
         Heading; the name of the class by default.
+    X : array-like of shape (n_samples, n_features), optional
+        Data to draw as the model sees them: states under a sequence, a forecast after it, labels or coordinates on a
+        map of the rows. Pages about topics and maps hold their own.
+    lengths : array-like of shape (n_sequences,), optional
+        Of sequences in `X`, of which the first is drawn.
 
     Returns
     -------
@@ -43,14 +57,18 @@ def model_report(model: Any, path: str | os.PathLike[str] | None = None, *, titl
     >>> page = model_report(GaussianMixture(2, random_state=0).fit(X))
     >>> "means" in page, "<script" in page
     (True, False)
+    >>> "data:image/png" in model_report(GaussianMixture(2, random_state=0).fit(X), X=X)
+    True
     """
     from sklearn.utils.validation import check_is_fitted
 
+    found: Any = getattr(model, "images_", getattr(model, "embedding_", None))
+    if X is not None and (hasattr(model, "topic_graph") or np.ndim(found) in (2, 3)):
+        raise ValueError(f"X must not be given for {type(model).__name__}, whose page holds the data of its fit")
     if hasattr(model, "topic_graph"):
         from pluri.report.topic_page import topic_report
 
         return topic_report(model, path, title=title)
-    found: Any = getattr(model, "images_", getattr(model, "embedding_", None))
     if np.ndim(found) in (2, 3):
         from pluri.report.embedding_page import embedding_report
 
@@ -62,20 +80,21 @@ def model_report(model: Any, path: str | os.PathLike[str] | None = None, *, titl
         )
     check_is_fitted(model)
     heading = title or type(model).__name__
-    page = html_page(heading, _body(heading, model), styles=("colors.css", "page.css", "model.css"))
+    drawn = "" if X is None else draw_data(model, X, lengths)
+    page = html_page(heading, _body(heading, model, drawn), styles=("colors.css", "page.css", "model.css"))
     if path is not None:
         write_page(page, path)
     return page
 
 
-def _body(heading: str, model: Any) -> str:
+def _body(heading: str, model: Any, drawn: str) -> str:
     fitted = dict(_fitted(model))
     facts = {name: value for name, value in fitted.items() if np.ndim(value) == 0}
     arrays = {
         name: np.asarray(value) for name, value in fitted.items() if np.ndim(value) in (1, 2) and np.size(value) > 0
     }
     facts = {"model": type(model).__name__, **dict(list(facts.items())[:MOST_FACTS])}
-    parts = [f"<h1>{escape(heading)}</h1>", facts_table(facts)]
+    parts = [f"<h1>{escape(heading)}</h1>", facts_table(facts), drawn]
     curve = fit_curve(model)
     if curve is not None:
         parts.append(draw_curve(curve))

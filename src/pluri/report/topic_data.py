@@ -116,6 +116,17 @@ def topic_data(
     }
 
 
+def readable_part(graph: TopicGraph) -> dict[str, Any] | None:
+    """Topics and edges of the part of a graph that is shown first; None if that is all of it."""
+    part = graph.readable()
+    if len(part.nodes) == len(graph.nodes) and len(part.edges) == len(graph.edges):
+        return None
+    return {
+        "nodes": [node.index for node in part.nodes],
+        "edges": [[edge.parent, edge.child] for edge in part.edges],
+    }
+
+
 def digits(value: float, n_digits: int = 4) -> float | None:
     """A number short enough to be written many times; None if it is not finite."""
     return float(f"{value:.{n_digits}g}") if np.isfinite(value) else None

@@ -18,7 +18,7 @@ from pluri.report.svg import svg_element
 from pluri.report.svg_cards import HEIGHT, MARGIN, PITCH, branch_colors, draw_cards
 from pluri.report.svg_map import draw_map
 from pluri.report.tables import facts_table, parameter_table
-from pluri.report.topic_data import topic_data
+from pluri.report.topic_data import readable_part, topic_data
 from pluri.report.topic_search import time_data, vocabulary_data
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def topic_report(
         colors=branch_colors(graph),
         own=model._own_words()[rows],
     )
+    data["readable"] = readable_part(graph)
     data["rows"] = {"pitch": PITCH, "margin": MARGIN + HEIGHT / 2}
     weight = np.array([node.weight for node in graph.nodes])
     data["vocabulary"] = vocabulary_data(topic_word, weight, model._words(feature_names), rows)

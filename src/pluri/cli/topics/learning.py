@@ -91,6 +91,7 @@ def learn(job: Job) -> Learned:
     from pluri.cli.topics.models import guide
     from pluri.cli.topics.reading import read_corpus
     from pluri.cli.topics.words import count_words, counting_notes, cutter_of, tell_of_unspaced, vectorizer_of
+    from pluri.topics.number.settings import starting_from
 
     counting = counting_notes(job.choice)
     cutter_of(job.choice)  # what cannot be meant is refused before the documents are read
@@ -104,12 +105,13 @@ def learn(job: Job) -> Learned:
     days = dates_of(found)
     found, counts, days, kind, response = rated(found, counts, days)
     estimator = job.build(kind)
-    settle_number(estimator, counts, job.seed, job.quiet)
+    first = settle_number(estimator, counts, job.seed, job.quiet)
     if job.seeds:
         guide(estimator, job.seeds, words)
     began = time.perf_counter()
     train, back = halves(counts.shape[0], job.held_out, job.seed)
-    interrupted = fit(estimator, counts[train], job.quiet, None if response is None else response[train])
+    with starting_from(estimator, first):
+        interrupted = fit(estimator, counts[train], job.quiet, None if response is None else response[train])
     seconds = time.perf_counter() - began
     estimator.keep_vectorizer(vectorizer_of(cutter, words))
     _keep_examples(estimator, found, counts)

@@ -7,8 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Documents of a minibatch, and places of the corpus that they come from.
-MINIBATCH, PLACES = 1024, 8
+#: Documents of a minibatch, at least and at most, and places of the corpus that they come from.
+MINIBATCH, LARGEST, PLACES = 1024, 4096, 8
+#: Steps of a pass for which a larger minibatch is not taken: each step costs as much as the vocabulary is large.
+STEPS = 256
+
+
+def size_of_minibatch(n_documents: int) -> int:
+    """Documents of a minibatch: more of a larger corpus, which has steps enough anyway.
+
+    Examples
+    --------
+    >>> from pluri.cli.topics.scattered import size_of_minibatch
+    >>> size_of_minibatch(50_000), size_of_minibatch(500_000), size_of_minibatch(10_000_000)
+    (1024, 1952, 4096)
+    """
+    return min(max(MINIBATCH, n_documents // STEPS // PLACES * PLACES), LARGEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +48,8 @@ class ScatteredCounts:
 
         from pluri.topics import CountFiles
 
-        self._files = CountFiles(place, batch_size=MINIBATCH // PLACES)
+        size = size_of_minibatch(CountFiles(place).n_documents)
+        self._files = CountFiles(place, batch_size=size // PLACES)
         self._rng = np.random.default_rng(seed)
         self.n_features = self._files.n_features
 

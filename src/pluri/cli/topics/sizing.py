@@ -34,10 +34,13 @@ def number_of_topics(given: str | int | None, model: str = "lda", inference: str
     return int(given)
 
 
-def settle_number(estimator: Any, counts: Any, seed: int, quiet: bool) -> list[str]:
-    """Give a model the number of topics that is recommended for documents, if it is to be found: why is told."""
+def settle_number(estimator: Any, counts: Any, seed: int, quiet: bool) -> Any:
+    """Give a model the number of topics that is recommended for documents, if it is to be found: why is told.
+
+    Returns the topics that were found again, to begin with; None if nothing was to be found.
+    """
     if vars(estimator).pop(TO_BE_FOUND, None) is None:
-        return []
+        return None
     from pluri.engine.compile_status import silenced
     from pluri.topics import choose_n_topics
 
@@ -47,4 +50,4 @@ def settle_number(estimator: Any, counts: Any, seed: int, quiet: bool) -> list[s
     for sentence in search.reasons_:
         note(sentence)
     estimator.set_params(n_components=search.n_components_)
-    return list(search.reasons_)
+    return search.first_topics_

@@ -100,11 +100,17 @@ def _number_of_topics(model: Any) -> list[str]:
     return [f"{large}, {whole}", ""]
 
 
-def _outline(graph: TopicGraph) -> str:
+def _outline(whole: TopicGraph) -> str:
     from pluri.report import tree_text
 
+    graph = whole.readable()
     texts = (tree_text(graph, n_words=N_WORDS, max_depth=depth) for depth in (None, 4, 3, 2, 1))
-    return next((text for text in texts if text.count("\n") < MOST_LINES), tree_text(graph, max_depth=1))
+    text = next((text for text in texts if text.count("\n") < MOST_LINES), tree_text(graph, max_depth=1))
+    n_small = len(whole.nodes) - len(graph.nodes)
+    if not n_small:
+        return text
+    said = "1 smaller topic is" if n_small == 1 else f"{n_small} smaller topics are"
+    return f"{text}\n{said} counted with those above; --report and --json have all"
 
 
 def ratings_of(model: Any) -> list[str]:

@@ -45,7 +45,7 @@ from pluri.validation.estimator import Estimator
 GAMMA = Made(Gamma, "a prior, Gamma(shape, rate)") | Only(None)
 
 
-def _takes_batches(model: Any) -> bool:
+def _takes_batches(model: BetaProcessDictionary) -> bool:
     """Whether sums over batches say all that a model has to know."""
     return bool(model.usage_prior == "beta_process" and model.noise_type == "shared")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,6 +14,9 @@ from pluri.factors.dictionaries.records import DictionaryFit
 from pluri.factors.dictionaries.sizes import REGULAR, effective_size
 from pluri.factors.dictionaries.start import Earlier
 
+if TYPE_CHECKING:
+    from pluri.factors.dictionaries.estimator import BetaProcessDictionary
+
 #: Fitted attributes that not all ways of learning give.
 OCCASIONAL = {"trace_", "bound_", "cluster_labels_", "noise_groups_", "statistics_", "n_samples_seen_", "n_steps_"}
 #: Variance of the noise, as a share of that of the data, below which a fit is a mere interpolation.
@@ -22,7 +25,7 @@ NO_NOISE = 1e-12
 FULL = 0.25
 
 
-def learn(model: Any, prepared: Prepared, again: bool) -> DictionaryFit:
+def learn(model: BetaProcessDictionary, prepared: Prepared, again: bool) -> DictionaryFit:
     """Learn in the way that the estimator asks for; `again`: from where it is."""
     init = model.components_ if again else _initial(model)
     if model.inference == "gibbs":
@@ -35,7 +38,7 @@ def learn(model: Any, prepared: Prepared, again: bool) -> DictionaryFit:
     return variational.fit(model, prepared.rows, init)
 
 
-def learn_source(model: Any, source: Any) -> None:
+def learn_source(model: BetaProcessDictionary, source: Any) -> None:
     """Change an estimator: learn from a source of batches, which only the stochastic version can."""
     if model.inference != "svi":
         raise ValueError(f"X must be an array for inference={model.inference!r}, got a source: use inference='svi'")
@@ -44,7 +47,7 @@ def learn_source(model: Any, source: Any) -> None:
     model._fit_source(source, model.components_ if again else init)
 
 
-def _initial(model: Any) -> Any:
+def _initial(model: BetaProcessDictionary) -> Any:
     if isinstance(model.init, str):
         return model.init
     shape, atoms = (int(model.n_components), int(model.n_features_in_)), np.asarray(model.init, dtype=np.float64)
@@ -53,7 +56,7 @@ def _initial(model: Any) -> Any:
     return atoms
 
 
-def store(model: Any, fitted: DictionaryFit, prepared: Prepared) -> None:
+def store(model: BetaProcessDictionary, fitted: DictionaryFit, prepared: Prepared) -> None:
     """Change an estimator: its fitted attributes, in the units of the data, atoms in the order of their usage."""
     for name in OCCASIONAL & set(vars(model)):
         delattr(model, name)
@@ -85,7 +88,7 @@ def store(model: Any, fitted: DictionaryFit, prepared: Prepared) -> None:
             setattr(model, name, value)
 
 
-def warn(model: Any, fitted: DictionaryFit, prepared: Prepared) -> None:
+def warn(model: BetaProcessDictionary, fitted: DictionaryFit, prepared: Prepared) -> None:
     """Say what a user should know about a fit; that there was nothing to learn is said already."""
     K = int(model.n_components)
     if not prepared.rows.values.any():

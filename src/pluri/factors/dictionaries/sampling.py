@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,11 @@ from pluri.factors.dictionaries.usage.protocol import UsagePrior
 from pluri.inference import mcmc
 from pluri.validation import as_generator
 
+if TYPE_CHECKING:
+    from pluri.factors.dictionaries.estimator import BetaProcessDictionary
 
-def usage_of(model: Any, rows: Rows) -> UsagePrior:
+
+def usage_of(model: BetaProcessDictionary, rows: Rows) -> UsagePrior:
     """The prior of which row uses which atom that an estimator asks for."""
     n, K = len(rows.values), int(model.n_components)
     a, b = float(model.a), float(model.b)
@@ -39,7 +42,7 @@ def usage_of(model: Any, rows: Rows) -> UsagePrior:
     return ProbitStickUsage(rows.locations, K, a, b, int(model.n_clusters))
 
 
-def sampler_of(model: Any, rows: Rows) -> DictionaryGibbs:
+def sampler_of(model: BetaProcessDictionary, rows: Rows) -> DictionaryGibbs:
     """The sampler that an estimator asks for."""
     usage, K = usage_of(model, rows), int(model.n_components)
     settings = (rows, usage, K, bool(model.collapsed), model.noise_prior or FLAT, model.weight_prior or FLAT)
@@ -50,7 +53,7 @@ def sampler_of(model: Any, rows: Rows) -> DictionaryGibbs:
     return DictionaryGibbs(*settings)
 
 
-def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
+def fit(model: BetaProcessDictionary, rows: Rows, init: Any) -> DictionaryFit:
     """Run the chains of an estimator; `init` is its `init`, or the state of an earlier fit (`DictionaryState`)."""
     kernel = sampler_of(model, rows)
 

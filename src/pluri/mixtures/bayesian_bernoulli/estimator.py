@@ -292,7 +292,7 @@ def _by_size(labels: Integers) -> Integers:
 
 
 def _still_rising(log_joint: Array) -> bool:
-    """Whether the last quarter of the sweeps is above the third, by more than chance and more than a trifle."""
+    """Whether the last quarter of the sweeps is above the third, by more than chance and more than next to nothing."""
     quarter = log_joint.shape[1] // 4
     if quarter < 2:
         return False

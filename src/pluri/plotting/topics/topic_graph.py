@@ -94,18 +94,18 @@ class TopicGraphDisplay:
         if self.depth.shape != (n_topics,):
             raise ValueError(f"depth must have one layer for each of {n_topics} topics, got shape {self.depth.shape}")
         self.edges = np.zeros((0, 2), dtype=int) if edges is None else np.asarray(edges, dtype=int).reshape(-1, 2)
-        given = np.ones(len(self.edges)) if edge_weight is None else np.asarray(edge_weight, dtype=np.float64)
-        if given.shape != (len(self.edges),):
-            raise ValueError(f"edge_weight must have one entry for each of {len(self.edges)} edges, got {given.shape}")
-        self.edge_weight = given
+        self.edge_weight = np.asarray(np.ones(len(self.edges)) if edge_weight is None else edge_weight, dtype=float)
+        if (shape := self.edge_weight.shape) != (len(self.edges),):
+            raise ValueError(f"edge_weight must have one entry for each of {len(self.edges)} edges, got {shape}")
         self.topic_word = None if topic_word is None else np.asarray(topic_word, dtype=np.float64)
         if len(self.edges) == 0 and (self.topic_word is None or len(self.topic_word) != n_topics):
             raise ValueError("topic_word must have a row for each topic where there are no edges, for the map")
 
     @classmethod
     def from_estimator(
-        cls, model: Any, *, feature_names: ArrayLike | None = None, n_words: int = 4, **options: Any
-    ) -> Self:
+        cls, model: Any, *, feature_names: ArrayLike | None = None, n_words: int = 4, readable: bool = True,
+        **options: Any,
+    ) -> Self:  # fmt: skip
         """Draw the topics of a fitted topic model.
 
         Parameters
@@ -116,19 +116,22 @@ class TopicGraphDisplay:
             Words of the columns, if the model does not know them.
         n_words : int, default=4
             Words beside each topic.
-        **options
-            See :meth:`plot`.
+        readable : bool, default=True
+            Of a hierarchy, draw the part that can be read, as :meth:`pluri.topics.TopicGraph.readable` gives it.
+        **options : of :meth:`plot`
         """
         if not hasattr(model, "topic_graph"):
             raise ValueError(f"model must be a topic model, with topic_graph(), got {type(model).__name__}")
         graph = model.topic_graph(n_words, feature_names=feature_names)
+        graph = graph.without_empty().readable() if readable and graph.edges else graph
+        place = {node.index: row for row, node in enumerate(graph.nodes)}
         return cls(
             [node.label or " ".join(node.words[:n_words]) for node in graph.nodes],
             [node.weight for node in graph.nodes],
             [node.depth for node in graph.nodes],
-            [(edge.parent, edge.child) for edge in graph.edges],
+            [(place[edge.parent], place[edge.child]) for edge in graph.edges],
             [edge.weight for edge in graph.edges],
-            topic_word=model.topic_word_,
+            topic_word=model.topic_word_[list(place)],
         ).plot(**options)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None, font_size: float = 8.5) -> Self:

@@ -220,8 +220,11 @@
     }
     return mass.get(index);
   }
-  const hidden = (index) => least.topic > 0 && massOf(index) < least.topic;
-  const weak = (parent, child) => main.get(child) !== parent && (byIndex.get(child).parents.find(([other]) => other === parent) || [0, 1])[1] < least.edge;
+  /* Of a large hierarchy the readable part is shown first: few children of each topic, no small branches, no weak edges. */
+  const readable = data.readable ? { nodes: new Set(data.readable.nodes), edges: new Set(data.readable.edges.map(String)) } : null;
+  let part = readable !== null;
+  const hidden = (index) => (part && !readable.nodes.has(index)) || (least.topic > 0 && massOf(index) < least.topic);
+  const weak = (parent, child) => part && !readable.edges.has(parent + "," + child) ? true : main.get(child) !== parent && (byIndex.get(child).parents.find(([other]) => other === parent) || [0, 1])[1] < least.edge;
   function hide() {
     for (const node of data.nodes) {
       const gone = hidden(node.index);
@@ -238,8 +241,14 @@
       oninput: () => { least[name] = STEPS[Number(slider.value)]; output.textContent = least[name] ? "≥ " + percent(least[name]) : "all"; hide(); } });
     return make("label", {}, told, slider, output);
   }
-  const controls = { graph: [control("topic", "topics"), control("edge", "edges")], table: [make("button", { type: "button", class: "button", id: "save-table", onclick: saveTable }, "Save as CSV")] };
-  controls.map = controls.outline = controls.graph.slice(0, 1);
+  const box = make("input", { type: "checkbox", id: "readable", onchange: () => showPart(box.checked) });
+  box.checked = part;
+  /* What was asked for is shown, also where it is not in the readable part. */
+  function showAll(index) { if (part && !readable.nodes.has(index)) showPart(false); }
+  function showPart(only) { part = box.checked = only; graph.folded.clear(); hide(); if (graph.svg) foldIfMany(); }
+  const few = readable ? [make("label", { title: "At most 12 topics below each, no branch of less than 1 %, no weak edges" }, "readable part", box)] : [];
+  const controls = { graph: [...few, control("topic", "topics"), control("edge", "edges")], table: [make("button", { type: "button", class: "button", id: "save-table", onclick: saveTable }, "Save as CSV")] };
+  controls.map = controls.outline = controls.graph.slice(0, few.length + 1);
   function tools() { $(".tools").replaceChildren(...(controls[state.view] || []).filter((element) => !element.matches("label") || data.nodes.length > 5)); }
   function tableText() {
     const deep = data.nodes.some((node) => node.depth > 0);
@@ -340,7 +349,10 @@
       element.append(entry.badge);
     }
     graph.edges = $$(".edge", graph.svg).map((element) => ({ element, parent: Number(element.dataset.parent), child: Number(element.dataset.child), d: element.getAttribute("d") }));
-    if (data.nodes.length > FEW + 10) foldBelow();
+    foldIfMany();
+  }
+  function foldIfMany() {
+    if (data.nodes.filter((node) => !hidden(node.index)).length > FEW + 10) foldBelow();
     else arrange();
   }
   /* As many levels as are few topics together, and always one below the top. */
@@ -348,7 +360,7 @@
     let layer = data.roots.map((index) => byIndex.get(index)), seen = new Set(data.roots);
     for (let level = 0; layer.length; level++) {
       const next = [];
-      for (const node of layer) for (const [index] of node.children) if (!seen.has(index)) { seen.add(index); next.push(byIndex.get(index)); }
+      for (const node of layer) for (const [index] of node.children) if (!seen.has(index) && !hidden(index)) { seen.add(index); next.push(byIndex.get(index)); }
       if (level > 0 && seen.size > FEW) { for (const node of layer) if (node.children.length) graph.folded.add(node.index); break; }
       layer = next;
     }
@@ -362,7 +374,7 @@
       if (graph.folded.has(index)) continue;
       for (const [child] of byIndex.get(index).children) if (!shown.has(child) && !hidden(child)) { shown.add(child); queue.push(child); }
     }
-    const whole = graph.folded.size === 0 && least.topic === 0;
+    const whole = graph.folded.size === 0 && least.topic === 0 && !part;
     const y = new Map();
     let row = 0;
     const under = (index) => byIndex.get(index).children.map(([child]) => child).filter((child) => shown.has(child) &&
@@ -382,6 +394,7 @@
       entry.now = whole ? entry.y : y.get(index);
       if (shown.has(index)) { entry.element.setAttribute("transform", "translate(" + entry.x + " " + entry.now + ")"); right = Math.max(right, entry.x + entry.width); }
       if (!entry.badge) continue;
+      entry.badge.style.display = !part || entry.node.children.some(([child]) => readable.nodes.has(child)) ? "" : "none";
       const hidden = graph.folded.has(index), text = hidden ? "+" + entry.node.children.length : "\u2212";
       const half = 7 + 3.5 * text.length;
       entry.badge.lastChild.textContent = text;
@@ -424,6 +437,7 @@
     canvas.scrollTop += after.top - before.top;
   }
   function unfoldTo(index) {
+    showAll(index);
     const before = graph.folded.size;
     for (const above of pathTo(index)) graph.folded.delete(above.index);
     if (graph.folded.size !== before) arrange();
@@ -685,6 +699,7 @@
   root.classList.add("js");
   outline();
   branches();
+  if (part) hide();
   pictures();
   table();
   searchBox();

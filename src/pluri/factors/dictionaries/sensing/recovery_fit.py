@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from pluri.factors.dictionaries.usage.clusters import settled_within
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 from pluri.inference import mcmc
 from pluri.validation import as_generator
+
+if TYPE_CHECKING:
+    from pluri.factors.dictionaries.sensing.recovery import CompressiveRecovery
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,7 @@ class Recovered:
     bound: list[float] | None = None
 
 
-def usage_of(model: Any, data: Measurements, n_components: int, locations: Any) -> UsagePrior:
+def usage_of(model: CompressiveRecovery, data: Measurements, n_components: int, locations: Any) -> UsagePrior:
     """The prior of which row uses which atom that an estimator asks for."""
     n = len(data.values)
     a, b = float(data.values.shape[1] if model.a is None else model.a), float(model.b)
@@ -62,7 +65,7 @@ def usage_of(model: Any, data: Measurements, n_components: int, locations: Any) 
     return ProbitStickUsage(check_locations(locations, n), n_components, a, b, int(model.n_clusters))
 
 
-def recover_by_gibbs(model: Any, data: Measurements, atoms: Array | None, locations: Any) -> Recovered:
+def recover_by_gibbs(model: CompressiveRecovery, data: Measurements, atoms: Array | None, locations: Any) -> Recovered:
     """Run the chains of an estimator."""
     K = int(model.n_components) if atoms is None else len(atoms)
     kernel = RecoveryGibbs(
@@ -109,7 +112,7 @@ def recover_by_gibbs(model: Any, data: Measurements, atoms: Array | None, locati
     )
 
 
-def recover_by_vb(model: Any, data: Measurements, atoms: Array | None, locations: Any) -> Recovered:
+def recover_by_vb(model: CompressiveRecovery, data: Measurements, atoms: Array | None, locations: Any) -> Recovered:
     """Raise the bound of an estimator."""
     from pluri.factors.dictionaries.variational import recover_codes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,11 +25,14 @@ from pluri.priors.hyperpriors import Hyperparameter
 from pluri.validation import as_generator
 from pluri.validation.interruption import Interrupted
 
+if TYPE_CHECKING:
+    from pluri.factors.dictionaries.estimator import BetaProcessDictionary
+
 #: Share of the bound below which the noise of stochastic steps cannot be told from a gain.
 SMALLEST_GAIN = 1e-3
 
 
-def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
+def fit(model: BetaProcessDictionary, rows: Rows, init: Any) -> DictionaryFit:
     """Run the ascent of an estimator, or noisy steps if ``inference="svi"``.
 
     Parameters
@@ -60,7 +63,7 @@ def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
     return replace(fitted, bound=result.trace.tolist(), cluster_labels=labels)
 
 
-def fit_stochastic(model: Any, rows: Rows, init: Any) -> DictionaryFit:
+def fit_stochastic(model: BetaProcessDictionary, rows: Rows, init: Any) -> DictionaryFit:
     """Run noisy steps on minibatches of rows that are in memory.
 
     There are at most `max_iter` passes; they end when the bound over all rows rises by less than `tol` of itself, or
@@ -80,7 +83,7 @@ def fit_stochastic(model: Any, rows: Rows, init: Any) -> DictionaryFit:
     return replace(fitted, bound=list(result.trace))
 
 
-def asked_for(model: Any, *, stochastic: bool = False) -> LearnedDictionary:
+def asked_for(model: BetaProcessDictionary, *, stochastic: bool = False) -> LearnedDictionary:
     """The model that the parameters of an estimator describe; ValueError if it cannot be learned in this way.
 
     `stochastic`: from minibatches, which neither clusters of rows nor noise of their own go with.

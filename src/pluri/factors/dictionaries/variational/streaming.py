@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -26,6 +26,9 @@ from pluri.inference.variational.conjugate import Natural
 from pluri.inference.variational.minibatches import Minibatches
 from pluri.inference.variational.stochastic import RobbinsMonro, natural_step, stochastic_variational_inference
 from pluri.validation import as_generator, check_parameters, restored_on_failure
+
+if TYPE_CHECKING:
+    from pluri.factors.dictionaries.estimator import BetaProcessDictionary
 
 #: Rows that principal axes are taken from.
 FIRST_ROWS = 20_000
@@ -118,7 +121,7 @@ class StreamedFit:
         -------
         self : object
         """
-        model: Any = self
+        model = cast("BetaProcessDictionary", self)
         check_parameters(model)
         learned = replace(asked_for(model, stochastic=True), n_sweeps=N_SWEEPS)
         if not hasattr(model, "components_"):
@@ -141,7 +144,7 @@ class StreamedFit:
 
     def _fit_source(self, source: Source, init: Any) -> Self:
         """Learn from a source, which may be larger than memory; `init` as for a fit of rows."""
-        model: Any = self
+        model = cast("BetaProcessDictionary", self)
         learned = replace(asked_for(model, stochastic=True), n_sweeps=N_SWEEPS)
         rng = as_generator(model.random_state)
         found = survey(source, model.center)
@@ -172,7 +175,7 @@ def first_rows(prepared: PreparedSource) -> Array:
     return np.concatenate(parts)
 
 
-def so_far(model: Any) -> tuple[Natural, int, int]:
+def so_far(model: BetaProcessDictionary) -> tuple[Natural, int, int]:
     """Sums that stand for what a model has learned, the number of rows, and of steps that it took."""
     if hasattr(model, "statistics_"):
         return model.statistics_, int(model.n_samples_seen_), int(model.n_steps_)
@@ -186,7 +189,7 @@ def so_far(model: Any) -> tuple[Natural, int, int]:
     return sums, n, steps
 
 
-def store_sums(model: Any, online: StochasticDictionary, params: Natural) -> None:
+def store_sums(model: BetaProcessDictionary, online: StochasticDictionary, params: Natural) -> None:
     """Change an estimator: fitted attributes from sums, atoms in the order of their usage."""
     order = np.argsort(-params["used"], kind="stable")
     sums = {
