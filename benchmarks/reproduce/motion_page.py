@@ -154,7 +154,7 @@ def continued(model: MultiTaskDynamics, space: Space, data: Data, places: dict[s
     walked = model.simulate(N_WALK, places[START][FROM], task="walk")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that there is no hand-over is printed
-        found = model.hand_over(walked[-1], "walk", "run", N_STEPS)
+        found = model.hand_over(walked[np.isfinite(walked).all(axis=1)][-1], "walk", "run", N_STEPS)
     path = np.concatenate([walked, found.path])
     path = path[~np.isnan(path).any(axis=1)]
     marks = [(FROM + 1, "simulated from here")]

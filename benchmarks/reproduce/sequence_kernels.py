@@ -256,6 +256,8 @@ def curve(quick: bool) -> None:
             )
             axis.semilogx(sigmas, line, marker="o", label=f'psd="{psd}"')
         axis.set(title=title, xlabel="sigma", ylabel="accuracy in %")
+        axis.set_xticks(list(sigmas), labels=[f"{sigma:g}" for sigma in sigmas], minor=False)
+        axis.minorticks_off()
     axes[0].legend()
     figure.savefig(figure_path("sequence_kernel_sigma.png"), dpi=120)
 
