@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
 import pluri
+
+sys.path.insert(0, str(Path(__file__).parent))
+from model_chart import README, chart
 
 project = "pluri"
 author = "The pluri developers"
@@ -129,7 +137,18 @@ def drop_foreign_labels(app: Any, what: str, name: str, obj: Any, options: Any, 
         lines[:] = [re.sub(r":ref:`sphx_glr[^`]*`", "scikit-learn's gallery", line) for line in lines]
 
 
+class ModelChart(Directive):
+    """``.. model-chart::``: which model when, with links relative to the page at hand."""
+
+    def run(self) -> list[nodes.Node]:
+        """The chart; the page is made anew when the README changes."""
+        environment: Any = self.state.document.settings.env
+        environment.note_dependency(str(README))
+        return [nodes.raw("", chart(environment.docname), format="html")]
+
+
 def setup(app: Any) -> None:
+    app.add_directive("model-chart", ModelChart)
     app.connect("autodoc-skip-member", skip_inherited_requests)
     app.connect("autodoc-process-docstring", quote_attributes, priority=100)
     app.connect("autodoc-process-docstring", join_ranges, priority=100)

@@ -52,7 +52,7 @@ def run_commands(page: str) -> int:
 def test_the_commands_of_the_guide_run():
     source = (DOCS / "guide" / "files.rst").read_text()
     run_code(source[source.index(">>> rng") : source.index(".. code-block:: console")])
-    assert run_commands("guide/files.rst") == 9
+    assert run_commands("guide/files.rst") == 10
     assert Path("states.csv").read_text().startswith("state,p_0,p_1,p_2")
 
 
@@ -154,3 +154,16 @@ def test_names_in_the_table_of_the_readme_are_public():
     known = {name for package in PACKAGES for name in import_module(f"pluri.{package}").__all__}
     assert len(names) > 25
     assert names - known == set()
+
+
+@pytest.mark.parametrize("page", ["index", "guide/engines"])
+def test_the_chart_of_the_home_page_leads_where_the_table_of_the_readme_leads(page, monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    chart = import_module("model_chart").chart(page)
+    section = README.split("## Choose by your data")[1].split("\n## ")[0]
+    wanted = set(re.findall(r"\]\(docs/(.+?)\.rst\)", section))
+    links = re.findall(r'href="(.+?)\.html"', chart)
+    found = {(DOCS / page).parent.joinpath(link).resolve().relative_to(DOCS).as_posix() for link in links}
+    assert found == wanted
+    names = re.findall(r"`([^`]+)`", "".join(re.findall(r"\[(.+?)\]\(docs/", section)))
+    assert sorted(re.findall(r"<code>(.+?)</code>", chart)) == sorted(names)
