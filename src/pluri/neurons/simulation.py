@@ -18,6 +18,7 @@ from pluri.neurons.tree.element import Element
 from pluri.neurons.tree.errors import SimulationError, nearest
 from pluri.neurons.tree.names import Place
 from pluri.validation import Flag, Number, Only, RandomState, Whole, as_generator
+from pluri.validation.interrupt_pauses import whole_pieces
 
 METHODS = ("euler", "exp_euler", "backward_euler", "crank_nicolson")
 
@@ -221,12 +222,13 @@ class Simulation(Clocked):
         network = Network(self, self.recording, step=self.n_steps)
         if old is not None:
             network.take_over(old)
-        for one in network.assembly.elements:
-            one._numbers = network.assembly.numbers.get(id(one))
-        self.network, self._stale = network, False
-        if self.n_steps == 0:
-            self.recording.groups = list(self.recording.active)
-            self.recording.add_first_row(network.state)
+        with whole_pieces():
+            for one in network.assembly.elements:
+                one._numbers = network.assembly.numbers.get(id(one))
+            self.network, self._stale = network, False
+            if self.n_steps == 0:
+                self.recording.groups = list(self.recording.active)
+                self.recording.add_first_row(network.state)
 
     def step(self, n_steps: int = 1) -> None:
         """Move on by some steps.

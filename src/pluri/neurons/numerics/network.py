@@ -30,6 +30,7 @@ from pluri.neurons.numerics.records import (
 )
 from pluri.neurons.tree.element import Element
 from pluri.neurons.tree.errors import SimulationError
+from pluri.validation.interrupt_pauses import whole_pieces
 
 if TYPE_CHECKING:
     from pluri.neurons.simulation import Simulation
@@ -118,37 +119,42 @@ class Network:
 
     def run(self, n_steps: int) -> None:
         """Move on; whatever was recorded is kept, also if it is interrupted."""
-        from pluri.neurons.numerics._kernels import advance
-
         arrays, left = self.arrays, n_steps
         self._check_range(arrays.cells.voltage)
-        if left > 0 and arrays.progress[STEP] == 0 and self.method == CRANK_NICOLSON:
-            self._shift_gates()
-        while left > 0:
-            before, started = self.step, time.perf_counter()
-            n = min(left, self.chunk, self.recording.room)
-            try:
-                idle = n if self.python is None else min(n, self.python.idle_steps())
-                if idle == 0 and self.python is not None:
-                    n = 1
-                    self.python.step(self._one_step)
-                elif self.cycles is not None:
-                    n = 1
-                    self._one_step()
-                else:
-                    advance(self.arrays, self.method, self.dt, idle, 0)
-            finally:
-                self._collect()
-            if self.arrays.progress[STATUS]:
-                self._complain()
-            if self.step == before:
-                self._make_room()
-            left -= self.step - before
-            taken = time.perf_counter() - started
-            if taken < CALL / 2:
-                self.chunk = min(2 * self.chunk, 1 << 20)
-            elif taken > 2 * CALL:
-                self.chunk = max(self.chunk // 2, 1)
+        with whole_pieces() as work:
+            self._collect()
+            if left > 0 and arrays.progress[STEP] == 0 and self.method == CRANK_NICOLSON:
+                self._shift_gates()
+            while left > 0:
+                before, started = self.step, time.perf_counter()
+                self._advance(min(left, self.chunk, self.recording.room))
+                left -= self.step - before
+                taken = time.perf_counter() - started
+                if taken < CALL / 2:
+                    self.chunk = min(2 * self.chunk, 1 << 20)
+                elif taken > 2 * CALL:
+                    self.chunk = max(self.chunk // 2, 1)
+                work.pause()
+
+    def _advance(self, n_steps: int) -> None:
+        """At most some steps in one call of a loop; what they recorded is taken out of its buffers."""
+        from pluri.neurons.numerics._kernels import advance
+
+        before = self.step
+        try:
+            idle = n_steps if self.python is None else min(n_steps, self.python.idle_steps())
+            if idle == 0 and self.python is not None:
+                self.python.step(self._one_step)
+            elif self.cycles is not None:
+                self._one_step()
+            else:
+                advance(self.arrays, self.method, self.dt, idle, 0)
+        finally:
+            self._collect()
+        if self.arrays.progress[STATUS]:
+            self._complain()
+        if self.step == before:
+            self._make_room()
 
     def _one_step(self) -> None:
         from pluri.neurons.numerics._kernels import advance
