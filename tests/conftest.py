@@ -8,12 +8,15 @@ Two variables of the environment, which `tests/elsewhere/machines.py` sets:
 - ``PLURI_TEST_ORDER``: a seed by which the tests are shuffled. A test that leans on what another left behind fails.
 """
 
+import contextlib
 import functools
+import itertools
 import numbers
 import os
 import random
 import runpy
 import signal
+import sys
 import zlib
 from pathlib import Path
 
@@ -62,6 +65,31 @@ if SEED_OFFSET:
 def _second_opinions():
     """Beginnings of the names of tests that `make test` leaves out; this folder is no package to import from."""
     return tuple(runpy.run_path(str(Path(__file__).parent / "second_opinions.py"))["SECOND_OPINIONS"])
+
+
+@contextlib.contextmanager
+def _press_at_line(number, *files):
+    seen = itertools.count()
+
+    def follow(frame, event, argument):
+        if not frame.f_code.co_filename.endswith(files):
+            return None
+        if event == "line" and next(seen) == number:
+            signal.raise_signal(signal.SIGINT)
+        return follow
+
+    before = sys.gettrace()
+    sys.settrace(follow)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+@pytest.fixture
+def press_at_line():
+    """A block in which Ctrl-C comes before a line is run: after so many lines of files of these names."""
+    return _press_at_line
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks

@@ -1,9 +1,6 @@
 """What cannot be run is refused before it runs, and what blows up says where and when."""
 
-import contextlib
-import itertools
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -137,7 +134,7 @@ def test_ctrl_c_ends_a_run_and_keeps_what_was_recorded():
     sim.run(1.0)  # and it can go on
 
 
-def test_ctrl_c_at_any_line_of_a_run_loses_no_row_and_counts_none_twice():
+def test_ctrl_c_at_any_line_of_a_run_loses_no_row_and_counts_none_twice(press_at_line):
     """At each line of the loop and of what keeps the records in turn, until a run ends before the line is reached."""
     whole = two_neurons()
     whole.record("/net/a/soma", "Vm", clock=0)
@@ -148,7 +145,7 @@ def test_ctrl_c_at_any_line_of_a_run_loses_no_row_and_counts_none_twice():
         sim = two_neurons()
         sim.record("/net/a/soma", "Vm", clock=0)
         sim.compile()
-        with pressed_at_line(lines, of=("network.py", "recording.py")):
+        with press_at_line(lines, "network.py", "recording.py"):
             try:
                 sim.run(100.0)
                 ended = True
@@ -163,26 +160,6 @@ def test_ctrl_c_at_any_line_of_a_run_loses_no_row_and_counts_none_twice():
             np.testing.assert_array_equal(mine, whole_run)
         lines += 1
     assert interrupted > 100
-
-
-@contextlib.contextmanager
-def pressed_at_line(number, of):
-    """Ctrl-C comes when this many lines of some files have been run."""
-    seen = itertools.count()
-
-    def follow(frame, event, argument):
-        if not frame.f_code.co_filename.endswith(of):
-            return None
-        if event == "line" and next(seen) == number:
-            signal.raise_signal(signal.SIGINT)
-        return follow
-
-    before = sys.gettrace()
-    sys.settrace(follow)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
 
 
 @register_element

@@ -143,6 +143,26 @@ def test_ctrl_c_in_a_fit_keeps_the_labels(tmp_path):
     assert len(json.loads((tmp_path / "run.json").read_text())["labels"]) == 4
 
 
+def test_ctrl_c_at_any_line_of_a_run_loses_no_label_and_keeps_none_twice(press_at_line):
+    settings = {"estimator": NaiveBayes(), "n_queries": 2}
+    whole = run_of(begun(**settings))
+    line = interrupted = 0
+    while interrupted == line:
+        learner = begun(**settings)
+        with press_at_line(line, "pool_run.py"):
+            try:
+                run_of(learner)
+            except KeyboardInterrupt:
+                interrupted += 1
+        run_of(learner)
+        assert_array_equal(learner.queried_, whole.queried_)
+        assert_array_equal(learner.X_, whole.X_)
+        assert_array_equal(learner.y_, whole.y_)
+        assert learner.history_["n_labels"] == whole.history_["n_labels"]
+        line += 1
+    assert line > 30
+
+
 @pytest.mark.parametrize("content", ["", "{}", '{"format": 3}', "[1]"])
 def test_a_file_that_is_no_run_is_refused(content, tmp_path):
     (tmp_path / "run.json").write_text(content)

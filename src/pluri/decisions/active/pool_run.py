@@ -24,6 +24,7 @@ from pluri.decisions.active.rows import check_disjoint, count_rows, fingerprint,
 from pluri.decisions.active.run_file import labels_like, plain_labels, read_run, write_run
 from pluri.progress import Step, open_progress
 from pluri.validation import check_parameters
+from pluri.validation.interrupt_pauses import whole_pieces
 
 Indices = NDArray[np.int64]
 
@@ -96,14 +97,16 @@ class PoolRun:
             raise ValueError("X_eval and y_eval must be given together, got one of them")
         if X_eval is not None and check_rows:
             check_disjoint(X_pool, X_eval)
-        about = self._begin(X_pool)
+        with whole_pieces():
+            about = self._begin(X_pool)
         most = n_rows if self.n_queries is None else min(self.n_queries, n_rows)
         with open_progress(self.verbose) as report:
             self._learn()
             while True:
                 score = self._evaluate(X_eval, y_eval)
                 entry = {"n_labels": len(self.queried_) + self.n_start_, "n_queries": len(self.queried_)}
-                self._record(entry | {"score": score, "max_score": math.nan})
+                with whole_pieces():
+                    self._record(entry | {"score": score, "max_score": math.nan})
                 batch = self._next_batch(X_pool, most)
                 reason = None if batch.size else "nothing left to ask"
                 report(Step(len(self.queried_), most, score, reason=reason))
@@ -112,7 +115,8 @@ class PoolRun:
                 labels = asked(batch)
                 if is_classifier(self._inner()):
                     check_known(labels, self.classes, "what oracle returns")
-                self._take_in(X_pool, batch, labels, about)
+                with whole_pieces():
+                    self._take_in(X_pool, batch, labels, about)
                 self._learn()
 
     def _begin(self, X_pool: Any) -> dict[str, Any]:
