@@ -406,3 +406,20 @@ def test_duplicates_and_a_single_point_may_be_told():
     assert -2 <= optimizer.ask()["x"] <= 3
     optimizer.tell([{"x": 0.6}] * 2, [0.5, 0.7])  # contradictory, with noise or without
     assert math.isfinite(optimizer.predict([{"x": 0.6}])[0][0])
+
+
+def test_ctrl_c_at_any_line_leaves_no_half_evaluation_and_nothing_under_way(press_at_line):
+    line = interrupted = 0
+    while interrupted == line:
+        optimizer = BayesianOptimizer({"x": Real(0.0, 1.0)}, n_initial_points=5, random_state=0)
+        with press_at_line(line, "running.py", "history.py"):
+            try:
+                optimizer.optimize(lambda params: params["x"], n_calls=2)
+            except KeyboardInterrupt:
+                interrupted += 1
+        assert len(optimizer._history.rows) == len(optimizer.history_)
+        assert not optimizer._history.pending
+        optimizer.optimize(lambda params: params["x"], n_calls=1)
+        assert [float(row[0]) for row in optimizer._history.rows] == [one.params["x"] for one in optimizer.history_]
+        line += 1
+    assert line > 40

@@ -103,6 +103,10 @@ def test_choices_are_all_at_a_distance_of_one():
         (lambda: Space.of([Real(0, 1)]), "space must be a dict"),
         (lambda: Space.of({1: Real(0, 1)}), "space must have strings as names, got 1"),
         (lambda: Space.of({"x": (0, 1)}), r"space\['x'\] must be Real, Integer, Categorical, .*, got \(0, 1\)"),
+        (
+            lambda: Space.of({"x": (0.0, 1.0)}),
+            r"Real\(0.0, 1.0\) is all numbers between, \[0.0, 1.0\] these two",
+        ),
         (lambda: SPACE.row([1, 2]), "a point must be a dict with the names x, rate"),
         (lambda: SPACE.row({"x": 1}), "a point must have the names x, rate, .*, got x"),
         (lambda: Space.of({"x": Real(0, 1)}).row({"x": 2}), "x is outside the space: it must be .*, got 2"),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pluri.decisions.bayesian_optimization.dimensions import Categorical, Integer, Real
 from pluri.decisions.bayesian_optimization.space import Space
+from pluri.validation.interrupt_pauses import whole_pieces
 
 Array = NDArray[np.float64]
 
@@ -71,13 +72,14 @@ class History:
     ) -> None:
         """Note an evaluation; if the point was under way, it no longer is."""
         place = self.place_under_way(row)
-        kind = "told" if place is None else self.pending.pop(place)[1]
-        self.rows.append(row)
         as_given = {
             name: int(params[name]) if isinstance(one, Integer) else _plain(params[name])
             for name, one in zip(self.space.names, self.space.dimensions)
         }
-        self.evaluations.append(Evaluation(as_given, value, constraints, kind, seconds))
+        with whole_pieces():
+            kind = "told" if place is None else self.pending.pop(place)[1]
+            self.rows.append(row)
+            self.evaluations.append(Evaluation(as_given, value, constraints, kind, seconds))
 
     def place_under_way(self, row: Array) -> int | None:
         """Which of the points under way a row is, or is after rounding; None if it is none of them."""

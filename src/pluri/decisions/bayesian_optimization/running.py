@@ -53,8 +53,8 @@ def run_evaluations(
                 message = f"ended: the expected improvement is below tol={tol:g} everywhere"
                 break
             known = len(optimizer._history.pending)  # asked for before, and still open
-            points = optimizer.ask(min(batch_size, n_calls - made))
             try:
+                points = optimizer.ask(min(batch_size, n_calls - made))
                 for params, (value, constraints, seconds) in zip(points, _evaluated(f, points, optimizer, n_jobs)):
                     optimizer.tell(params, value, constraints, seconds=seconds)
                     made += 1

@@ -7,6 +7,7 @@ For the covariance a choice is a vector of zeros and one ``1/sqrt(2)``, so that 
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -183,9 +184,13 @@ def as_dimension(given: Any, name: str, argument: str = "space") -> Dimension:
         return Categorical(list(given))
     if callable(getattr(given, "ppf", None)):
         return Distributed(given)
+    meant = ""
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, numbers.Real) for one in given):
+        kind = "Integer" if all(isinstance(one, numbers.Integral) for one in given) else "Real"
+        meant = f": {kind}{given} is all numbers between, {list(given)} these two"
     raise ValueError(
         f"{argument}[{name!r}] must be Real, Integer, Categorical, a list of choices or a distribution of scipy.stats, "
-        f"got {given!r}"
+        f"got {given!r}{meant}"
     )
 
 
