@@ -89,6 +89,26 @@ def test_what_was_edited_holds_together_and_comes_back_to_the_last_bit(models, n
         model.undo()
 
 
+@pytest.mark.parametrize("edit", [*(edit for edit in EDITS if edit != "split"), "undo"])
+def test_ctrl_c_at_any_line_of_an_edit_leaves_the_model_as_it_was(models, edit, corpus, press_at_line):
+    edits = EDITS | {"undo": lambda model, X: model.undo()}
+    line = interrupted = 0
+    while interrupted == line:
+        model = copy.deepcopy(models["vb"]).merge([3, 4])
+        before = copy.deepcopy(vars(model))
+        with press_at_line(line, "editable.py", "named.py", "history.py"):
+            try:
+                edits[edit](model, corpus)
+            except KeyboardInterrupt:
+                interrupted += 1
+        if interrupted > line:
+            assert set(vars(model)) == set(before)
+            for name, value in before.items():
+                np.testing.assert_equal(getattr(model, name), value, err_msg=name)
+        line += 1
+    assert line > 5
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_merger_adds_tokens_shares_and_priors(models, name, corpus):
     before, model = models[name], edited(models, name, "merge", corpus)

@@ -15,6 +15,7 @@ from pluri.topics.editing.named import checked_name, joined_examples
 from pluri.topics.editing.parts import parts_of_topic
 from pluri.topics.flat_topics import FlatTopicModel
 from pluri.validation import Number, RandomState, Whole, as_generator, check_count, check_value, restored_on_failure
+from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
 
@@ -31,6 +32,7 @@ class EditableTopics(FlatTopicModel):
     topic_word_prior_: Any
     random_state: Any
 
+    @interruptible(method=True)
     def merge(self, topics: Sequence[int], *, name: str | None = None) -> Self:
         """Make one topic of several: their tokens, shares and priors are added.
 
@@ -57,6 +59,7 @@ class EditableTopics(FlatTopicModel):
                 self.topic_names_[places[0]] = checked_name(name)
         return self
 
+    @interruptible(method=True)
     def reduce(self, n_topics: int, *, cost: Literal["jensen_shannon", "likelihood"] = "jensen_shannon") -> Self:
         """Merge topics until so many are left, always the two that lose least.
 
@@ -79,6 +82,7 @@ class EditableTopics(FlatTopicModel):
         groups = mergers.groups(n_topics)
         return self._regroup(groups, {"edit": "reduce", "n_topics": int(n_topics), "groups": groups})
 
+    @interruptible(method=True)
     def drop(self, topic: int, X: Any = None) -> Self:
         """Take a topic away; its tokens go to the topics that explain them best without it.
 
@@ -118,6 +122,7 @@ class EditableTopics(FlatTopicModel):
                 setattr(self, attribute, left)
         return self
 
+    @interruptible(method=True)
     def split(self, topic: int, X: Any, *, into: int = 2, random_state: RandomState = None) -> Self:
         """Divide a topic: the tokens that documents have of it are given to new topics, found among them alone.
 
@@ -173,6 +178,7 @@ class EditableTopics(FlatTopicModel):
             self.examples_ = examples
         return self
 
+    @interruptible(method=True)
     def pin(self, topic: int, words: Iterable[Any], *, strength: float = 100.0) -> Self:
         """Tell a topic words that it must have, as if each had been seen in it `strength` times more.
 

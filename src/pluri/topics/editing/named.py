@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.topics.editing.history import name_step, take_back
+from pluri.validation.interruption import interruptible
 
 if TYPE_CHECKING:
     from pluri.topics.topic_graph import TopicNode
@@ -29,6 +30,7 @@ class NamedTopics:
     edits_: list[dict[str, Any]]
     _undo_steps: list[dict[str, Any]]
 
+    @interruptible(method=True)
     def rename(self, topic: int, name: str | None) -> Self:
         """Give a topic a name, which tables, pictures and pages then show.
 
@@ -47,6 +49,7 @@ class NamedTopics:
         names[place] = checked_name(name)
         return self._name_all(names, {"edit": "rename", "topic": place, "name": name})
 
+    @interruptible(method=True)
     def label_with(self, name_topic: Callable[[TopicNode], str | None], *, n_words: int = 10) -> Self:
         """Give all topics names that a function makes up: of one's own, or of a language model that it asks.
 
@@ -83,6 +86,7 @@ class NamedTopics:
             names[node.index] = names[node.index] if name is None else name.strip()
         return self._name_all(names, {"edit": "label", "names": list(names)})
 
+    @interruptible(method=True)
     def undo(self) -> Self:
         """Take the last edit back: names, words, sizes and priors are again what they were.
 
