@@ -59,10 +59,11 @@ class OnlineKalmanFilter:
         used = self._inputs(inputs)
         now = LinearParameters(**{**vars(p), "m": self._ahead[0], "P": self._ahead[1]})
         result = now.filter(row[None], used, ONE_ROW)
-        self.mean, self.covariance = result.mean[0].copy(), result.covariance[0].copy()
-        self.log_likelihood += float(result.increments[0])
-        self._ahead = (p.A @ self.mean + p.b + p.B @ used[0], p.A @ self.covariance @ p.A.T + p.Q)
-        self.n_steps += 1
+        mean, covariance, more = result.mean[0].copy(), result.covariance[0].copy(), float(result.increments[0])
+        ahead = p.A @ mean + p.b + p.B @ used[0], p.A @ covariance @ p.A.T + p.Q
+        # With no call in between, so that Ctrl-C leaves the filter before the row or after it.
+        self.mean, self.covariance, self._ahead = mean, covariance, ahead
+        self.log_likelihood, self.n_steps = self.log_likelihood + more, self.n_steps + 1
         return self.mean
 
     def predict(self, inputs: Any = None) -> tuple[Array, Array]:

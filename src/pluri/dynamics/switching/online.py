@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pluri.dynamics.switching.rao_blackwell import Matrices, RaoBlackwellFilter
 from pluri.inference.smc.cloud import Scheme
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interrupt_pauses import whole_pieces
 
 Array = NDArray[np.float64]
 
@@ -69,8 +70,10 @@ class OnlineSwitchingFilter:
 
     def update(self, x: Any) -> Array:
         """Take one observation (n_features,), NaN where nothing was seen; return the regimes' probabilities."""
-        self._cloud.step(self._system, self._check(x))
-        self.log_likelihood += self._cloud.increment
+        row = self._check(x)
+        with whole_pieces():
+            self._cloud.step(self._system, row)
+            self.log_likelihood += self._cloud.increment
         return self.probabilities
 
     def _moments(self) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ from pluri.factors.dictionaries.reconstruction import KnownDictionary, infer_cod
 from pluri.factors.dictionaries.records import Array, Rows
 from pluri.factors.dictionaries.sizes import ALIKE, merged
 from pluri.validation import Number, as_generator, check_count, check_value
+from pluri.validation.interruption import interruptible
 
 #: Atoms that a summary lists.
 N_SHOWN = 20
@@ -148,6 +149,7 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             lines.append(f"and {len(lengths) - N_SHOWN} that are used less")
         return "\n".join(lines)
 
+    @interruptible(method=True)
     def merge_duplicates(self, least_cosine: float = ALIKE) -> Self:
         """Make one atom of atoms that are alike, up to sign, and change ``components_`` and ``usage_`` to those.
 
