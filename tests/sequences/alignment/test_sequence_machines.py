@@ -139,20 +139,38 @@ def indefinite():
 def test_an_indefinite_kernel_is_warned_of_and_its_eigenvalue_kept():
     X, y = indefinite()
     with pytest.warns(IndefiniteKernelWarning, match="not positive semi-definite"):
-        model = SequenceSVC(TimeAlignmentKernel()).fit(X, y)
+        model = SequenceSVC(TimeAlignmentKernel(), psd="none").fit(X, y)
     assert_allclose(model.min_eigenvalue_, np.linalg.eigvalsh(TimeAlignmentKernel()(X))[0])
     assert model.min_eigenvalue_ < -0.1
 
 
 @pytest.mark.filterwarnings("ignore::pluri.sequences.IndefiniteKernelWarning")
-def test_without_a_repair_a_weight_of_two_is_the_sequence_twice():
-    """The reason for the default: a shifted diagonal tells the two apart, and so do clipped eigenvalues."""
+@pytest.mark.parametrize("kind", [SequenceSVC, SequenceSVR])
+@pytest.mark.parametrize("psd", ["shift", "none"])
+@pytest.mark.parametrize("kernel", [TimeAlignmentKernel(), "precomputed"], ids=["sequences", "precomputed"])
+def test_a_weight_of_two_is_the_sequence_twice(kind, psd, kernel):
+    """Not with "clip" and "flip", which change all eigenvalues."""
     X, y = indefinite()
-    heavy, twice = np.array([2.0, 2.0, 1.0, 1.0, 1.0, 1.0]), ([*X[:2], *X], np.append(y[:2], y))
-    model, other = SequenceSVC(TimeAlignmentKernel(), tol=1e-9), SequenceSVC(TimeAlignmentKernel(), tol=1e-9)
-    assert model.psd == "none"
-    one, two = model.fit(X, y, sequence_weight=heavy), other.fit(*twice)
-    assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-6)
+    heavy, copies = np.array([2.0, 2.0, 1.0, 1.0, 1.0, 3.0]), [0, 1, 0, 1, 2, 3, 4, 5, 5, 5]
+    given, asked, asked_twice = X, X, X
+    if kernel == "precomputed":
+        given = asked = TimeAlignmentKernel()(X)
+        asked_twice = asked[:, copies]
+    twice = given[np.ix_(copies, copies)] if kernel == "precomputed" else [X[n] for n in copies]
+    one = kind(kernel, psd=psd, tol=1e-9).fit(given, y, sequence_weight=heavy)
+    two = kind(kernel, psd=psd, tol=1e-9).fit(twice, y[copies])
+    ask = "decision_function" if kind is SequenceSVC else "predict"
+    assert_allclose(getattr(one, ask)(asked), getattr(two, ask)(asked_twice), atol=1e-6)
+
+
+def test_the_default_is_convex_with_copies_too():
+    X, _ = indefinite()
+    assert SequenceSVC().psd == SequenceSVR().psd == "shift"
+    gram = TimeAlignmentKernel()([*X[:3], *X])
+    found = correct(gram, "shift")
+    assert np.linalg.eigvalsh(gram)[0] < -0.1
+    assert np.linalg.eigvalsh(found.gram)[0] > -1e-12
+    assert_allclose(found.min_eigenvalue, np.linalg.eigvalsh(TimeAlignmentKernel()(X))[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [SequenceSVC, SequenceSVR])

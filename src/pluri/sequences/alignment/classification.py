@@ -39,10 +39,11 @@ class SequenceSVC(ClassifierMixin, AlignmentMachine):
         similarities, to all training sequences.
     C : float, default=1.0
         Price of errors; the smaller, the smoother.
-    psd : {"none", "clip", "flip", "shift"}, default="none"
-        What is done about negative eigenvalues of the similarities of the training sequences: nothing, with a warning
-        if there are some; they are set to zero; their sign is changed; or the smallest is taken from the diagonal. With
-        "clip" and "flip" a prediction needs all training sequences, not only the support vectors.
+    psd : {"shift", "none", "clip", "flip"}, default="shift"
+        What is done about negative eigenvalues of the similarities of the training sequences: the smallest is taken
+        from the diagonal; nothing, with a warning if there are some; they are set to zero; or their sign is changed.
+        With "clip" and "flip" a prediction needs all training sequences, not only the support vectors, and a sequence
+        of weight two is not the same as that sequence twice.
     class_weight : dict or "balanced", optional
         Weight of the sequences of each class, by label; "balanced": the same total for each class.
     tol : float, default=1e-3
@@ -65,7 +66,7 @@ class SequenceSVC(ClassifierMixin, AlignmentMachine):
     n_support_ : array of shape (n_problems,)
         Support vectors of each problem.
     min_eigenvalue_ : float
-        Of the similarities of the training sequences, before `psd`.
+        Of the similarities of the training sequences (for "shift" of those that differ), before `psd`.
     n_iter_ : array of shape (n_problems,)
     n_features_in_ : int
 
@@ -95,7 +96,7 @@ class SequenceSVC(ClassifierMixin, AlignmentMachine):
         kernel: TimeAlignmentKernel | Literal["precomputed"] | None = None,
         *,
         C: float = 1.0,
-        psd: Literal["none", "clip", "flip", "shift"] = "none",
+        psd: Literal["none", "clip", "flip", "shift"] = "shift",
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         tol: float = 1e-3,
         max_iter: int = -1,

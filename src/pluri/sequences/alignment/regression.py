@@ -35,7 +35,7 @@ class SequenceSVR(RegressorMixin, AlignmentMachine):
         Price of errors; the smaller, the smoother.
     epsilon : float, default=0.1
         Errors below it cost nothing.
-    psd : {"none", "clip", "flip", "shift"}, default="none"
+    psd : {"shift", "none", "clip", "flip"}, default="shift"
         What is done about negative eigenvalues of the similarities; see `SequenceSVC`.
     tol : float, default=1e-3
         Where libsvm stops.
@@ -54,7 +54,7 @@ class SequenceSVR(RegressorMixin, AlignmentMachine):
         The sequences `support_` end to end; no others are kept.
     n_support_ : array of shape (1,)
     min_eigenvalue_ : float
-        Of the similarities of the training sequences, before `psd`.
+        Of the similarities of the training sequences (for "shift" of those that differ), before `psd`.
     n_iter_ : array of shape (1,)
     n_features_in_ : int
 
@@ -78,7 +78,7 @@ class SequenceSVR(RegressorMixin, AlignmentMachine):
         *,
         C: float = 1.0,
         epsilon: float = 0.1,
-        psd: Literal["none", "clip", "flip", "shift"] = "none",
+        psd: Literal["none", "clip", "flip", "shift"] = "shift",
         tol: float = 1e-3,
         max_iter: int = -1,
     ) -> None:
