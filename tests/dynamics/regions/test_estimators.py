@@ -174,6 +174,27 @@ def test_gaps_are_filled_better_than_by_a_straight_line(flow, model):
     assert found.shape == (sum(lengths), 2)
 
 
+def test_a_gap_that_the_flow_does_not_lead_across_is_said():
+    """Points go round in circles of radius one; one of them is half a turn further, and farther out, after its gap."""
+    rng = np.random.default_rng(0)
+
+    def walk(begin, n=60):
+        angle = begin + 0.2 * np.arange(n)
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.02 * rng.normal(size=(n, 2))
+
+    model = LatentDynamics(8, random_state=0, **QUICK).fit([walk(begin) for begin in range(6)])
+    good = walk(0.5)
+    good[20:32] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.impute(good)
+    bad = good.copy()
+    bad[32:] *= -1.5
+    with pytest.warns(UserWarning, match="does not lead across 1 of the 1 gaps"):
+        filled = model.impute(bad)
+    np.testing.assert_allclose(np.diff(filled[19:33], n=2, axis=0), 0.0, atol=1e-12)  # a straight line
+
+
 def test_a_hand_over_goes_to_the_target_of_the_other_task(flow, model):
     """A path of task 0 begins on the left and would go to (2, 0); handed over it goes to (2, 2)."""
     x0 = np.array([-1.5, 0.2])

@@ -58,6 +58,14 @@ def blocks(n: int, flow: Flow) -> list[slice]:
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
+def spread_of_places(flow: Flow) -> float:
+    """Root-mean-square distance of places from their mean, over all draws."""
+    share = np.exp(flow.log_weights) / len(flow.firsts)
+    away = flow.centers - share @ flow.centers
+    within = np.trace(np.linalg.inv(flow.precisions), axis1=-2, axis2=-1)
+    return float(np.sqrt(share @ (within + (away**2).sum(axis=1))))
+
+
 def log_shares(flow: Flow, x: Array) -> Array:
     """Log probability of each region at each place (R, n); those of a draw add to one."""
     away = x[None] - flow.centers[:, None]

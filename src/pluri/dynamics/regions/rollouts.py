@@ -15,6 +15,7 @@ from pluri.dynamics.regions.flow import (
     log_density_of_steps,
     log_shares,
     next_means,
+    spread_of_places,
     steps_of,
 )
 
@@ -23,6 +24,10 @@ Integers = NDArray[np.int64]
 
 #: A path that is so many times farther from the centre than any training row has left the flow.
 FAR = 3.0
+#: Ways forth and back across a gap do not meet if they are so many times farther apart than places usually are from
+#: their mean; two places that have nothing to do with each other are 1.4 times as far apart. How well those gaps of
+#: recorded motions are filled, and all others, is printed by `benchmarks/reproduce/motion_gaps.py`.
+APART = 2.0
 
 
 class Bounds(NamedTuple):
@@ -110,9 +115,10 @@ def fill_gaps(flow: Flow, back: Flow, rows: Array, missing: NDArray[np.bool_], b
     """Rows of one sequence with those that are missing filled by paths.
 
     A gap is crossed forward from the row before it; with `bridge` also back, by another flow, from the row after it,
-    and the two are blended linearly. At the ends of a sequence there is one way only.
+    and the two are blended linearly; where they do not meet rows are NaN, with a warning. At the ends of a sequence
+    there is one way only.
     """
-    found = rows.copy()
+    found, n_unmet = np.where(missing[:, None], np.nan, rows), 0
     edges = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]]).astype(np.int8)))
     for begin, end in edges.reshape(-1, 2).tolist():
         n, has_before, has_after = end - begin, begin > 0, end < len(rows)
@@ -125,8 +131,18 @@ def fill_gaps(flow: Flow, back: Flow, rows: Array, missing: NDArray[np.bool_], b
             found[begin:end] = forth
         else:
             share = (np.arange(1, n + 1) / (n + 1))[:, None]
+            if (np.linalg.norm(forth - home, axis=1) > APART * spread_of_places(flow)).any():
+                n_unmet += 1
+                continue
             blend = (1 - share) * forth + share * home
             found[begin:end] = np.where(np.isnan(forth), home, np.where(np.isnan(home), forth, blend))
+    if n_unmet:
+        warnings.warn(
+            f"the flow does not lead across {n_unmet} of the {len(edges) // 2} gaps of a sequence: the way forward and "
+            "the way back do not meet, and a straight line takes their place",
+            UserWarning,
+            stacklevel=4,
+        )
     return found
 
 

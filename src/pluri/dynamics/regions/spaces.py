@@ -78,3 +78,15 @@ def carried_across(residuals: Array, lengths: NDArray[np.int64]) -> Array:
         for column in range(found.shape[1]) if len(missing) and len(known) else ():
             found[missing, column] = np.interp(missing, known, residuals[known, column])
     return found
+
+
+def lines_across(rows: Array, lengths: NDArray[np.int64]) -> Array:
+    """Rows whose missing values are on the straight line from the row before to the row after, NaN at the ends."""
+    found = rows.copy()
+    offsets = offsets_of(lengths)
+    for begin, end in pairwise(offsets.tolist()):
+        known = begin + np.flatnonzero(~with_holes(rows[begin:end]))
+        for column in range(rows.shape[1]) if len(known) else ():
+            missing = begin + np.flatnonzero(np.isnan(rows[begin:end, column]))
+            found[missing, column] = np.interp(missing, known, rows[known, column], left=np.nan, right=np.nan)
+    return found

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from pluri.dynamics.regions.flow import next_means
 from pluri.dynamics.regions.queries import FlowQueries
 from pluri.dynamics.regions.rollouts import drawn_paths, fill_gaps, mean_path
-from pluri.dynamics.regions.spaces import carried_across, from_data, to_space
+from pluri.dynamics.regions.spaces import carried_across, from_data, lines_across, to_space
 from pluri.dynamics.regions.transitions import with_holes
 from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 from pluri.validation.sequences import offsets_of, sequence_lengths
@@ -55,7 +55,8 @@ class FlowSynthesis(FlowQueries):
         Returns
         -------
         array of shape (n_samples, n_features)
-            Sequences end to end; NaN where a path left the flow, with a warning.
+            Sequences end to end. A straight line where the ways across a gap do not meet or leave the flow, and NaN
+            where the only way at an end of a sequence does, each with a warning.
         """
         check_is_fitted(self, "weights_")
         rows, X, lengths = from_data(self, X, sequence_lengths(X, lengths, groups), space)
@@ -71,11 +72,11 @@ class FlowSynthesis(FlowQueries):
         found = self._filled(data, counts, numbers, across)
         found = np.where(np.isnan(data), found, data)
         if rows is None or not empty.any():
-            return found if rows is None else rows
+            return lines_across(found, counts) if rows is None else rows
         made = to_space(self, found, space)
         if seamless:
             made += carried_across(rows - made, counts)
-        return np.where(np.isnan(rows), made, rows)
+        return lines_across(np.where(np.isnan(rows), made, rows), counts)
 
     def simulate(
         self,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pluri.topics.documents import check_documents
 from pluri.topics.editing import regrouping
 from pluri.topics.editing.history import topic_step
-from pluri.topics.editing.named import checked_name, joined_examples
+from pluri.topics.editing.named import checked_name, joined_examples, joined_names
 from pluri.topics.editing.parts import parts_of_topic
 from pluri.topics.flat_topics import FlatTopicModel
 from pluri.validation import Number, RandomState, Whole, as_generator, check_count, check_value, restored_on_failure
@@ -256,7 +256,7 @@ class EditableTopics(FlatTopicModel):
             components, kept, weight, alpha, regrouping.largest(eta, became) if eta.ndim == 2 else eta, words
         )
         if hasattr(self, "topic_names_"):
-            self.topic_names_ = _joined_names(self.topic_names_, old, became)
+            self.topic_names_ = joined_names(self.topic_names_, old, became)
         if examples is not None:
             self.examples_ = [
                 examples[group[0]] if len(group) == 1 else joined_examples([examples[topic] for topic in group])
@@ -294,12 +294,3 @@ class EditableTopics(FlatTopicModel):
 
 def _rows_left(eta: Any, place: int) -> Any:
     return np.delete(eta, place, axis=0) if np.ndim(eta) == 2 else eta
-
-
-def _joined_names(names: list[str | None], weight: Array, became: NDArray[np.int64]) -> list[str | None]:
-    """Of topics that were merged, the name of the largest that has one."""
-    joined: list[str | None] = [None] * (int(became.max()) + 1)
-    for topic in np.argsort(weight, kind="stable"):
-        if names[topic] is not None:
-            joined[became[topic]] = names[topic]
-    return joined

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.topics.editing.history import name_step, take_back
@@ -132,6 +133,15 @@ def checked_name(name: Any) -> str | None:
     if not (name is None or (isinstance(name, str) and name.strip())):
         raise ValueError(f"name must be a text that is not empty, or None, got {name!r}")
     return name
+
+
+def joined_names(names: list[str | None], weight: NDArray[np.float64], became: NDArray[np.int64]) -> list[str | None]:
+    """Of topics that were merged, the name of the largest that has one."""
+    joined: list[str | None] = [None] * (int(became.max()) + 1)
+    for topic in np.argsort(weight, kind="stable"):
+        if names[topic] is not None:
+            joined[became[topic]] = names[topic]
+    return joined
 
 
 def joined_examples(lists: list[Any]) -> list[Any]:
