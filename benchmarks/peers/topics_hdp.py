@@ -4,10 +4,12 @@ Bars (5 x 5 grid, ten topics, 1,000 documents of 100 words): how many of the ten
 0.15, how many topics are reported, and at what speed. Newsgroups (if the file is in PLURI_DATA): speed, and the score
 of one half of the words of new documents given the other half by the same code for all. gensim's `HdpModel` has no
 count of its topics: it returns all of its truncation; those with at least 1 % of the tokens are counted here for it.
+Equal: speed on newsgroups with about as many topics in ours as in tomotopy's, which has no moves but those of tokens
+and tables; ours is also given without the moves that split, merge and dissolve topics.
 Times are those of the processor, so that other programs do not count.
 
     python benchmarks/peers/topics_hdp.py              # about ten minutes
-    python benchmarks/peers/topics_hdp.py bars         # one part
+    python benchmarks/peers/topics_hdp.py bars         # one part: bars, news, equal
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from scipy.optimize import linear_sum_assignment
 from pluri.datasets import count_words, load_newsgroups, make_bars, train_test
 from pluri.topics.documents import tokens_of
 from pluri.topics.hdp import HDPTopicModel
+from pluri.topics.hdp.slots import Slots
 from pluri.topics.held_out import completion, split_documents
 
 #: Tokens in a topic from which on it is called large.
@@ -137,11 +140,39 @@ def news() -> None:
         )
 
 
+def equal() -> None:
+    """Another prior of the words in ours, under which it has about as many topics after as many sweeps."""
+    if not (os.environ.get("PLURI_DATA")):
+        print("equal  skipped: PLURI_DATA is not set")
+        return
+    X = train_test(count_words(load_newsgroups(), max_words=4000), None)[0].X[::3]
+    work, n_sweeps = 60 * X.sum() / 1e6, 60
+    theirs = tomotopy(X, n_sweeps, 0.05)
+    alone, sweep = 0.0, Slots.pass_over_tokens
+
+    def timed(*arguments: Any) -> None:
+        nonlocal alone
+        begin = time.process_time()
+        sweep(*arguments)
+        alone += time.process_time() - begin
+
+    fixed = {"topic_word_prior": 0.6, "topic_concentration": 0.1, "doc_concentration": 0.1}
+    ours(X[:20], 2, "gibbs", **fixed)
+    Slots.pass_over_tokens = timed
+    own = ours(X, n_sweeps, "gibbs", **fixed)
+    Slots.pass_over_tokens = sweep
+    print(f"equal  tomotopy: {theirs.counts}; {work / theirs.seconds:.1f} million tokens/s")
+    print(
+        f"equal  pluri: {own.counts}; all moves {work / own.seconds:.1f} million tokens/s, "
+        f"{theirs.seconds / own.seconds:.2f}x; tokens alone {work / alone:.1f}, {theirs.seconds / alone:.2f}x"
+    )
+
+
 def _speed(fit: Fitted, n_tokens: float) -> str:
     return f"{fit.n_passes * n_tokens / fit.seconds / 1e6:.2f} million tokens/s" if fit.n_passes >= 20 else "-"
 
 
-PARTS = {"bars": bars, "news": news}
+PARTS = {"bars": bars, "news": news, "equal": equal}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
