@@ -201,13 +201,7 @@ class Simulation(Clocked):
         """Go back to time 0: initial values, empty queues, nothing recorded."""
         elements = self.root.below()
         for one in elements:
-            states = {name for name, each in one.declared().items() if each.role in ("state", "output")}
-            inputs = {name for name, each in one.declared().items() if each.role == "input" and name in one.addresses}
-            kept = {name: one[name] for name in inputs} if one._numbers else {}
-            one._numbers = None
-            values = {name: value for name, value in (one._values or {}).items() if name not in states}
-            values |= {name: value for name, value in kept.items() if value != one.declared()[name].default}
-            one._values = values or None
+            one.forget_state()
         self.network, self._stale, self._n_steps, self.recording = None, True, 0, Recording()
         for one in elements:
             one.reset()

@@ -97,10 +97,8 @@ class Network:
                     and "spike" in slot.kind.split("|")
                     and (id(one) in self.assembly.numbers or (id(one), name) in self.assembly.outlets)
                 ):
-                    number = self.assembly.numbers.get(id(one))
-                    if number == ():
-                        continue
-                    found[wires.source_number(self.assembly, one, name)] = one
+                    if self.assembly.numbers.get(id(one)) != ():
+                        found[wires.source_number(self.assembly, one, name)] = one
         return found
 
     @property

@@ -85,6 +85,16 @@ class Element:
         self._numbers: tuple[int, ...] | None = None
         self._identity = 0
 
+    def forget_state(self) -> None:
+        """Leave the arrays of a network, and keep only what was set by hand."""
+        states = {name for name, each in self.declared().items() if each.role in ("state", "output")}
+        inputs = {name for name, each in self.declared().items() if each.role == "input" and name in self.addresses}
+        kept = {name: self[name] for name in inputs} if self._numbers else {}
+        self._numbers = None
+        values = {name: value for name, value in (self._values or {}).items() if name not in states}
+        values |= {name: value for name, value in kept.items() if value != self.declared()[name].default}
+        self._values = values or None
+
     # What a class of one's own may define -----------------------------------------------------------------------
 
     def reset(self) -> None:
