@@ -199,9 +199,7 @@ def opened(path: Path, data: Path, selection: Selection, question: str) -> tuple
     family = family_of(estimator)
     options.refuse_sequences(selection, family, type(estimator).__name__)
     present = column_names(data, selection.header)
-    remembered = notes.get("columns")
-    if selection.columns is None and isinstance(remembered, list) and set(remembered) <= set(present):
-        selection = replace(selection, columns=remembered)
+    selection = options.columns_of_fit(selection, options.remembered_columns(estimator, notes), present)
     column = notes.get("sequence")
     if selection.sequence is None and selection.lengths is None and isinstance(column, str) and column in present:
         note(f"sequences by column {column!r}, as in the fit")

@@ -37,11 +37,11 @@ def model_report(
         File to write.
     title : str, optional
         Heading; the name of the class by default.
-    X : array-like of shape (n_samples, n_features), optional
+    X : array-like of shape (n_samples, n_features), or list of such sequences, optional
         Data to draw as the model sees them: states under a sequence, a forecast after it, labels or coordinates on a
-        map of the rows. Pages about topics and maps hold their own.
+        map of the rows. The columns of a data frame are named on the map. Pages about topics and maps hold their own.
     lengths : array-like of shape (n_sequences,), optional
-        Of sequences in `X`, of which the first is drawn.
+        Of sequences that were joined to one array `X`, of which the first is drawn; a list brings its own.
 
     Returns
     -------
