@@ -130,6 +130,7 @@ def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path |
         options.refuse_text(found, "LinearDynamicalSystem")
     X = np.array(found.X, dtype=np.float64)
     counts = found.lengths
+    _warn_of_gaps(data, [name for name in found.columns if name != sequence], header, counts)
     names = None
     if counts is not None and len(counts) > 1:
         names = [str(number) for number in range(len(counts))]
@@ -137,6 +138,33 @@ def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path |
             cells = read_observations(data, Selection([sequence], header=header, text=True), stream=False).X[:, 0]
             names = [str(cell) for cell in cells[np.cumsum(counts) - counts]]
     return Table(X, list(found.columns), counts, names)
+
+
+def _warn_of_gaps(data: Path, used: list[str], header: bool | None, lengths: Any) -> None:
+    """Say so if a column that is not used holds times with a gap: rows are taken as equally far apart."""
+    import numpy as np
+
+    from pluri.cli.observations import Selection, column_names, read_observations
+    from pluri.validation.inputs import find_gap
+
+    others = [name for name in column_names(data, header) if name not in used]
+    if not others:
+        return
+    cells = read_observations(data, Selection(others, header=header, text=True), stream=False).X
+    ends = np.append(0, np.cumsum([len(cells)] if lengths is None else lengths)).astype(int)
+    for place, name in enumerate(others):
+        for begin, end in zip(ends[:-1], ends[1:]):
+            try:
+                found = find_gap(np.array(cells[begin:end, place], dtype="datetime64[us]"))
+            except (TypeError, ValueError):
+                break
+            if found is not None:
+                row, usual, gap = found
+                note(
+                    f"warning: {name} has a gap of {gap / usual:.3g} usual steps after {cells[begin + row, place]}, but "
+                    "rows are taken as equally far apart: add rows with empty cells, or name the pieces by --sequence"
+                )
+                break
 
 
 def _fit(table: Table, components: int | None, settings: Sequence[str], seed: int, quiet: bool) -> tuple[Any, bool]:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from pluri.validation import check_width, refuse_dates, unmasked
 from pluri.validation.estimator import Estimator
+from pluri.validation.inputs import warn_of_gaps
 from pluri.validation.sequences import (
     called_by_scikit_learn,
     check_not_lost,
@@ -31,6 +32,8 @@ Integers = NDArray[np.int64]
 class TakesSequences(Estimator):
     """The part of a model of sequences that turns X into one array, sequences end to end, and their lengths."""
 
+    #: Whether one row is as far from the next as any, so that a gap in a data frame's times matters.
+    _equal_steps: ClassVar[bool] = False
     #: What to do with what was passed as `y`, which is ignored.
     _instead_of_y: ClassVar[str] = "pass lengths of sequences as lengths="
 
@@ -54,6 +57,8 @@ class TakesSequences(Estimator):
 
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
         refuse_streams(X)
+        if self._equal_steps:
+            warn_of_gaps(X)
         X = unmasked(X)
         if is_sequence_list(X) and not self._are_rows(X, lengths, fitting):
             if lengths is not None:
