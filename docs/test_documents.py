@@ -170,28 +170,15 @@ def test_the_chart_of_the_home_page_leads_where_the_table_of_the_readme_leads(pa
 
 
 def test_every_family_has_a_notebook_to_walk_through():
+    row = r"^     - :doc:`/gallery/(plot_\w+)`\n     - :download:`\1 </gallery/\1.ipynb>`$"
     page = (DOCS / "guide" / "walk_through.rst").read_text()
-    named = re.findall(
-        r"^     - :doc:`/gallery/(plot_\w+)`\n     - :download:`\1 </gallery/\1.ipynb>`$", page, re.MULTILINE
-    )
+    named = re.findall(row, page, re.MULTILINE)
     assert len(named) == page.count("   * - ") - 1 == 12
-    begun = [
-        path.stem for path in (DOCS / "guide").glob("*.rst") if "*With figures, and as a notebook:*" in path.read_text()
-    ]
+    guide = [path.read_text() for path in (DOCS / "guide").glob("*.rst")]
     for name in named:
         assert (DOCS / "examples" / f"{name}.py").exists()
         line = f"*With figures, and as a notebook:* :doc:`/gallery/{name}`."
-        assert sum(line in (DOCS / "guide" / f"{guide}.rst").read_text() for guide in begun) == 1
+        assert sum(line in text for text in guide) == 1
     used = " ".join((DOCS / "examples" / f"{name}.py").read_text() for name in named)
-    families = [
-        "sequences",
-        "mixtures",
-        "topics",
-        "factors",
-        "embedding",
-        "dynamics",
-        "processes",
-        "networks",
-        "neurons",
-    ]
-    assert [family for family in [*families, "decisions"] if f"from pluri.{family}" not in used] == []
+    families = "sequences mixtures topics factors embedding dynamics processes networks neurons decisions"
+    assert [family for family in families.split() if f"from pluri.{family}" not in used] == []

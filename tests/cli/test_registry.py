@@ -46,9 +46,7 @@ def test_a_model_knows_its_family():
 
 def test_names_are_found_whatever_their_case_and_near_misses_are_named():
     assert find_model("gaussianhmm") is GaussianHMM
-    with pytest.raises(
-        UsageError, match=r"MODEL must be .*, got 'GausianHMM' \(did you mean GaussianHMM\?\): pluri models"
-    ):
+    with pytest.raises(UsageError, match=r"MODEL must be .* \(did you mean GaussianHMM\?\): pluri models"):
         find_model("GausianHMM")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -153,7 +154,7 @@ def _warn_of_gaps(data: Path, used: list[str], header: bool | None, lengths: Any
     cells = read_observations(data, Selection(others, header=header, text=True), stream=False).X
     ends = np.append(0, np.cumsum([len(cells)] if lengths is None else lengths)).astype(int)
     for place, name in enumerate(others):
-        for begin, end in zip(ends[:-1], ends[1:]):
+        for begin, end in pairwise(ends):
             try:
                 found = find_gap(np.array(cells[begin:end, place], dtype="datetime64[us]"))
             except (TypeError, ValueError):
@@ -161,8 +162,8 @@ def _warn_of_gaps(data: Path, used: list[str], header: bool | None, lengths: Any
             if found is not None:
                 row, usual, gap = found
                 note(
-                    f"warning: {name} has a gap of {gap / usual:.3g} usual steps after {cells[begin + row, place]}, but "
-                    "rows are taken as equally far apart: add rows with empty cells, or name the pieces by --sequence"
+                    f"warning: {name} has a gap of {gap / usual:.3g} usual steps after {cells[begin + row, place]}, "
+                    "but rows are taken as equally far apart: add rows with empty cells, or name the pieces by --sequence"
                 )
                 break
 

@@ -45,7 +45,7 @@ def selection(
 
 
 def remembered_columns(estimator: Any, notes: Mapping[str, Any]) -> list[str]:
-    """Names of the columns that a saved model was fitted to, by the command or as a data frame; none if nobody knows."""
+    """Names of the columns that a saved model was fitted to, by the command or as a data frame; none if unknown."""
     from pluri.cli.registry import fitted_part
 
     named = notes.get("columns")

@@ -171,8 +171,8 @@ def warn_of_gaps(X: Any) -> None:
         if found is not None:
             row, usual, gap = found
             warnings.warn(
-                f"X has a gap of {gap / usual:.3g} usual steps after {times[row].astype('datetime64[s]')}, but rows are "
-                "taken as equally far apart: put rows of NaN in (X.asfreq or X.resample), or give the pieces as a list",
+                f"X has a gap of {gap / usual:.3g} usual steps after {times[row].astype('datetime64[s]')}, but rows "
+                "are taken as equally far apart: put rows of NaN in (X.asfreq or X.resample), or give the pieces as a list",
                 UserWarning,
                 stacklevel=4,
             )
