@@ -163,7 +163,7 @@ def _warn_of_gaps(data: Path, used: list[str], header: bool | None, lengths: Any
                 row, usual, gap = found
                 note(
                     f"warning: {name} has a gap of {gap / usual:.3g} usual steps after {cells[begin + row, place]}, "
-                    "but rows are taken as equally far apart: add rows with empty cells, or name the pieces by --sequence"
+                    "but rows are taken as equally far apart: add empty rows, or name the pieces by --sequence"
                 )
                 break
 

@@ -172,7 +172,7 @@ def warn_of_gaps(X: Any) -> None:
             row, usual, gap = found
             warnings.warn(
                 f"X has a gap of {gap / usual:.3g} usual steps after {times[row].astype('datetime64[s]')}, but rows "
-                "are taken as equally far apart: put rows of NaN in (X.asfreq or X.resample), or give the pieces as a list",
+                "are taken as equally far apart: put in rows of NaN (X.asfreq), or give the pieces as a list",
                 UserWarning,
                 stacklevel=4,
             )

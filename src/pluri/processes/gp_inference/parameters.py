@@ -147,7 +147,7 @@ def warn_of_offset(residual: Array, unexplained: Array) -> None:
     if abs(offset) > max(5.0 * error, 0.3 * math.sqrt(np.mean(residual**2))):
         warnings.warn(
             f"the fit leaves out {offset:.3g} of every y on average, so that predictions are that far off: y is far "
-            "from its prior mean, or the units of X or y from those of the kernel; set normalize_y=True, standardise X, or "
+            "from its prior mean, or the units of X or y from the kernel's; set normalize_y=True, standardise X, or "
             "give a kernel with a length-scale and bounds that fit the data",
             ConvergenceWarning,
             stacklevel=3,
