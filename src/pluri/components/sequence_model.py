@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from pluri.validation import check_width, refuse_dates, unmasked
 from pluri.validation.estimator import Estimator
-from pluri.validation.inputs import warn_of_gaps
+from pluri.validation.inputs import refuse_words, warn_of_gaps
 from pluri.validation.sequences import (
     called_by_scikit_learn,
     check_not_lost,
@@ -48,6 +48,8 @@ class TakesSequences(Estimator):
     def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
         refuse_dates(X)
+        if options["dtype"] not in (None, "numeric"):
+            refuse_words(X)
         if fitting or hasattr(self, "n_features_in_"):
             return np.asarray(validate_data(self, X, reset=fitting, **options))
         # Parameters set by hand: nothing was fitted that could tell the number of features.

@@ -139,6 +139,27 @@ def refuse_dates(X: Any) -> None:
         raise ValueError("X must be a table, got a series: X.to_frame() is a table with one column")
 
 
+def refuse_words(X: Any) -> None:
+    """Refuse columns of words in a data frame that must be all numbers, and name the column."""
+    for name, kind in getattr(getattr(X, "dtypes", None), "items", tuple)():
+        if getattr(kind, "kind", "O") in "biufc":
+            continue
+        word = next((cell for cell in X[name].tolist() if isinstance(cell, str) and not _is_number(cell)), None)
+        if word is not None:
+            raise ValueError(
+                f"X must hold numbers, could not convert string to float: {word!r} in column {name!r}; leave it out, "
+                "or code it, for example by sklearn.preprocessing.OrdinalEncoder"
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 #: A step of so many usual ones is a gap; trading days, with weekends and holidays, have smaller ones.
 GAP = 5.0
 

@@ -1,4 +1,4 @@
-"""Times and series of pandas: gaps are told where steps are taken as equal, and what cannot be read is named."""
+"""Data frames: gaps in times are told where steps are taken as equal, and columns that cannot be read are named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from pluri.cli.application import application
 from pluri.dynamics import LinearDynamicalSystem, PoissonDynamicalSystem, SwitchingDynamicalSystem
-from pluri.mixtures import GaussianMixture
+from pluri.mixtures import CategoricalMixture, GaussianMixture, NaiveBayes
 from pluri.sequences import CategoricalHMM, GaussianHMM
 from pluri.validation.inputs import find_gap
 
@@ -94,3 +94,20 @@ def test_a_column_of_dates_is_named(hours, model):
         model.fit(hours.assign(when=hours.index))
     with pytest.raises(ValueError, match="dates or durations in column 'since'"):
         model.fit(hours.assign(since=hours.index - hours.index[0]))
+
+
+@pytest.mark.parametrize(
+    "model", [GaussianHMM(2), GaussianMixture(2), LinearDynamicalSystem(1), NaiveBayes("gaussian")]
+)
+def test_a_column_of_words_is_named(hours, model):
+    frame = hours.assign(city=["Bonn", None] * 60, code=["1", "2.5"] * 60)
+    with pytest.raises(ValueError, match="could not convert string to float: 'Bonn' in column 'city'"):
+        model.fit(frame, np.arange(120) % 2) if isinstance(model, NaiveBayes) else model.fit(frame)
+    numbers = frame[["temp", "code"]]  # as text, but numbers
+    assert (model.fit(numbers, np.arange(120) % 2) if isinstance(model, NaiveBayes) else model.fit(numbers)) is model
+
+
+def test_words_are_taken_where_they_may_be(hours):
+    words = pd.DataFrame({"city": ["Bonn", "Trier"] * 60})
+    assert CategoricalMixture(2, random_state=0).fit(words).categories_[0].tolist() == ["Bonn", "Trier"]
+    assert CategoricalHMM(2, random_state=0).fit(words).vocabulary_[0].tolist() == ["Bonn", "Trier"]
