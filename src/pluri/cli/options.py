@@ -78,6 +78,11 @@ def columns_of_fit(selection: Selection, remembered: list[str], present: list[st
     return selection
 
 
+def predicted_columns(n_columns: int, columns: list[str]) -> list[str]:
+    """Names of columns that a model predicts: those of the data, if it predicts as many."""
+    return list(columns) if n_columns == len(columns) else [f"y{place}" for place in range(n_columns)]
+
+
 def refuse_sequences(selection: Selection, family: Family, model: str) -> None:
     """Only some families have sequences."""
     for option, given in (("--sequence", selection.sequence), ("--lengths", selection.lengths)):

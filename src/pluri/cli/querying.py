@@ -60,6 +60,8 @@ def predict(
 
         parts = blocks()
         first = next(parts, [])
+        if first and first[0].ndim == 2:  # rows are predicted, one step ahead
+            names = options.predicted_columns(first[0].shape[1], observations.columns)
         if proba and first:
             names += [f"p_{name}" for name in (range(first[1].shape[1]) if classes is None else classes)]
         parts = chain([first] if first else [], parts)
