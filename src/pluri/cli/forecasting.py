@@ -91,6 +91,10 @@ def impute(
     sequence: options.Sequence = None,
     lengths: options.Lengths = None,
     header: options.Header = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL.skops", help="A saved model to fill by, such as a GaussianMixture: fits nothing."),
+    ] = None,
     std: Annotated[
         bool, typer.Option("--std", help="Add a column with the standard deviation of each value, 0 where it is known.")
     ] = False,
@@ -99,18 +103,25 @@ def impute(
     force: options.Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fill the empty cells of a data file whose rows follow each other.
+    """Fill the empty cells of a data file whose rows follow each other, or, by a saved model, of any.
 
     A linear dynamical system is fitted, and each missing value becomes its mean given all values of its sequence that
-    are there. Columns that are not used are copied.
+    are there. Rows that do not follow each other, such as customers, need --model: a mixture that was fitted to them.
+    Columns that are not used are copied.
     """
     with reporting():
         check_output(output, force, (".csv", ".npy"))
+        if model is not None:
+            if components is not None or settings or std:
+                raise UsageError("--components, --set and --std must not be given with --model, which is fitted")
+            selection = options.selection(columns, sequence, lengths, None, header)
+            _impute_by(model, data, selection, output)
+            return
         table = _read(data, columns, sequence, lengths, header)
-        model, interrupted = _fit(table, components, settings or [], seed, quiet)
+        fitted, interrupted = _fit(table, components, settings or [], seed, quiet)
         import numpy as np
 
-        filled, deviation = model.impute(table.X, table.lengths, return_std=True)
+        filled, deviation = fitted.impute(table.X, table.lengths, return_std=True)
         names, blocks = _with_others(data, table, header, filled)
         if std:
             names = [*names, *(f"{name}_std" for name in table.columns)]
@@ -118,6 +129,24 @@ def impute(
         write_table(output, names, [blocks])
         n_missing = int(np.isnan(table.X).sum())
         _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, interrupted)
+
+
+def _impute_by(path: Path, data: Path, selection: Any, output: Path | None) -> None:
+    """Fill a file by a saved model that can: what was seen stays as it is."""
+    import numpy as np
+
+    from pluri.cli.querying import lengths_of, opened
+
+    estimator, observations = opened(path, data, selection, "impute")
+    X, filled = [], []
+    for batch in observations.batches():
+        X.append(np.asarray(batch.X, dtype=np.float64))
+        filled.append(np.asarray(estimator.impute(batch.X, **lengths_of(batch))))
+    table = Table(np.concatenate(X), list(observations.columns), None, None)
+    names, blocks = _with_others(data, table, selection.header, np.concatenate(filled))
+    write_table(output, names, [blocks])
+    n_missing = int(np.isnan(table.X).sum())
+    _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, False)
 
 
 def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path | None, header: bool | None) -> Table:

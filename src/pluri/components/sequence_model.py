@@ -48,6 +48,8 @@ class TakesSequences(Estimator):
     def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
         refuse_dates(X)
+        if getattr(X, "ndim", 2) == 3:
+            raise ValueError("Found array with dim 3, X must have two axes: list(X) is a list of sequences")
         if options["dtype"] not in (None, "numeric"):
             refuse_words(X)
         if fitting or hasattr(self, "n_features_in_"):
