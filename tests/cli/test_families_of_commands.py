@@ -78,7 +78,7 @@ def test_models_of_other_families_are_fitted_and_asked(folder, tmp_path, family,
     if family.rating is not None:
         report = json.loads(run("score", model, path, "--json").stdout)
         per_row = same.score(X) / (1 if family.rating_is_mean else len(X))
-        assert report["log_likelihood_per_sample"] == pytest.approx(per_row, rel=1e-9)
+        assert report["score_per_sample"] == pytest.approx(per_row, rel=1e-9)
     else:
         assert "must be able to score" in run("score", model, path, code=1).stderr
     run("report", model, "-o", tmp_path / "page.html")

@@ -125,6 +125,7 @@ DYNAMICS = Family(
     "regime",
     names=("CountDynamicalSystem", "LinearDynamicalSystem", "PoissonDynamicalSystem", "SwitchingDynamicalSystem"),
     ordered=True,
+    rating="score",  # a log-likelihood, or a lower bound of it
 )
 FACTORS = Family(
     "Factors and dictionaries",
@@ -138,6 +139,7 @@ FACTORS = Family(
         "IBPLinearGaussian",
         "LogisticPCA",
     ),
+    rating="score",  # a log density, its bound or an estimate
     rating_is_mean=True,
 )
 EMBEDDINGS = Family(

@@ -48,9 +48,10 @@ def remembered_columns(estimator: Any, notes: Mapping[str, Any]) -> list[str]:
     """Names of the columns that a saved model was fitted to, by the command or as a data frame; none if unknown."""
     from pluri.cli.registry import fitted_part
 
-    named = notes.get("columns")
-    if not isinstance(named, list):
-        named = getattr(estimator, "feature_names_in_", getattr(fitted_part(estimator), "feature_names_in_", ()))
+    noted = notes.get("columns")
+    if isinstance(noted, list):
+        return [str(name) for name in noted]
+    named: Any = getattr(estimator, "feature_names_in_", getattr(fitted_part(estimator), "feature_names_in_", ()))
     return [str(name) for name in named]
 
 
