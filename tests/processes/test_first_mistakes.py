@@ -113,3 +113,11 @@ def test_noise_around_zero_is_not_an_offset():
     X = rng.normal(size=(40, 2))
     for scale in (1e-6, 1.0, 1e6):
         GaussianProcessRegressor().fit(X, scale * rng.normal(size=40))  # warnings are errors here
+
+
+def test_classes_are_learned_whatever_the_units():
+    rng = np.random.default_rng(0)
+    z = np.repeat([0, 1, 2], 30)
+    X = rng.normal(size=(90, 3)) + 4.0 * np.eye(3)[z]
+    for unit in (1e-7, 1.0, 1e7):
+        assert GaussianProcessClassifier().fit(X * unit, z).score(X * unit, z) > 0.9
