@@ -1,4 +1,4 @@
-"""Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
+"""Latent-variable models for data as they are (holes, weights, unknown numbers of parts), as in scikit-learn.
 
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
 ``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.dynamics``, ``pluri.processes``,

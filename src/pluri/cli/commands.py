@@ -90,7 +90,7 @@ def build(wanted: set[str]) -> typer.Typer:
     """The command line with the wanted commands; the others are there by their names and first lines only."""
     application = typer.Typer(
         name="pluri",
-        help="Latent-variable models whose parts stay distinct.",
+        help="Latent-variable models for data as they are: with holes, weights and unknown numbers of parts.",
         no_args_is_help=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
