@@ -75,3 +75,11 @@ def test_a_list_of_sequences_is_drawn_as_what_was_joined(frame):
     model = GaussianHMM(2, random_state=0).fit(frame.to_numpy(), lengths=[60, 40])
     pieces = [frame.to_numpy()[:60], frame.to_numpy()[60:]]
     assert model_report(model, X=pieces) == model_report(model, X=frame.to_numpy(), lengths=[60, 40])
+
+
+def test_tables_of_a_page_are_headed_by_the_names_of_columns(frame):
+    page = model_report(GaussianMixture(3, random_state=0).fit(frame))
+    assert "feature names in" not in page
+    assert re.search(r"means \(3 x 2\)</h3>.{0,80}<th scope=col>temp</th><th scope=col>load</th>", page)
+    assert "weights (3)</h3>" in page
+    assert page.count("<th scope=col>temp</th>") == 1

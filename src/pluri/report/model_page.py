@@ -19,6 +19,10 @@ MOST_ARRAYS = 12
 MOST_FACTS = 24
 
 
+#: Arrays with a number for each column of the data, which are headed by its name.
+BY_COLUMN = ("components", "feature variance", "lambdas", "means", "noise variance", "probabilities", "probs", "rates")
+
+
 def model_report(
     model: Any,
     path: str | os.PathLike[str] | None = None,
@@ -101,8 +105,11 @@ def _body(heading: str, model: Any, drawn: str) -> str:
     summary = _summary(model)
     if summary:
         parts.append(f"<h3>Summary</h3><pre>{escape(summary)}</pre>")
+    columns = [str(column) for column in arrays.pop("feature names in", ())]
     for name, values in list(arrays.items())[:MOST_ARRAYS]:
-        parts.append(f"<h3>{escape(name)} ({' x '.join(map(str, values.shape))})</h3>{array_table(values)}")
+        named = columns if name in BY_COLUMN and values.shape[-1] == len(columns) else None
+        size = " x ".join(map(str, values.shape))
+        parts.append(f"<h3>{escape(name)} ({size})</h3>{array_table(values, columns=named)}")
     parts.append(parameter_table(model.get_params(deep=False)))
     return f'<main class="plain">{"".join(parts)}</main>'
 
