@@ -64,7 +64,7 @@ sphinx_gallery_conf = {
     "doc_module": ("pluri",),
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
-    "download_all_examples": False,
+    "download_all_examples": True,
     "write_computation_times": False,
     "show_signature": False,
     "min_reported_time": 0,

@@ -167,3 +167,18 @@ def test_the_chart_of_the_home_page_leads_where_the_table_of_the_readme_leads(pa
     assert found == wanted
     names = re.findall(r"`([^`]+)`", "".join(re.findall(r"\[(.+?)\]\(docs/", section)))
     assert sorted(re.findall(r"<code>(.+?)</code>", chart)) == sorted(names)
+
+
+def test_every_family_has_a_notebook_to_walk_through():
+    row = r"^     - :doc:`/gallery/(plot_\w+)`\n     - :download:`\1 </gallery/\1.ipynb>`$"
+    page = (DOCS / "guide" / "walk_through.rst").read_text()
+    named = re.findall(row, page, re.MULTILINE)
+    assert len(named) == page.count("   * - ") - 1 == 12
+    guide = [path.read_text() for path in (DOCS / "guide").glob("*.rst")]
+    for name in named:
+        assert (DOCS / "examples" / f"{name}.py").exists()
+        line = f"*With figures, and as a notebook:* :doc:`/gallery/{name}`."
+        assert sum(line in text for text in guide) == 1
+    used = " ".join((DOCS / "examples" / f"{name}.py").read_text() for name in named)
+    families = "sequences mixtures topics factors embedding dynamics processes networks neurons decisions"
+    assert [family for family in families.split() if f"from pluri.{family}" not in used] == []

@@ -1,6 +1,6 @@
 """
-Asking for the right labels
-===========================
+Asking for the right labels: active learning
+============================================
 
 A pool of points without labels, ten labels to begin with, and twenty that may be asked for. Where does a learner ask,
 and is that better than asking at random? The first question has a picture; the second needs repeats.

@@ -1,6 +1,6 @@
 """
-Aligned sequences, and a machine that learns from their similarities
-====================================================================
+Aligned sequences, and a support vector machine on them
+=======================================================
 
 Three kinds of curves, drawn at changing speed. A kernel aligns each two of them
 (`~pluri.sequences.TimeAlignmentKernel`), and a support vector machine learns the kinds from the similarities alone

@@ -1,6 +1,6 @@
 """
-Two modes and the way between them
-==================================
+Two modes and the way between them: annealed sampling
+=====================================================
 
 A posterior with two well separated modes, of unequal width and weight, in two dimensions. Chains that start in one mode
 stay there and look fine. Annealed importance sampling walks from a wide prior to the target through a path of

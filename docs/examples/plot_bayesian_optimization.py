@@ -1,6 +1,6 @@
 """
-Seven evaluations of an expensive function
-==========================================
+Seven evaluations of an expensive function: Bayesian optimization
+=================================================================
 
 A Gaussian process is fitted to what is known of a function. The next evaluation is where the expected improvement is
 highest: near the lowest value so far, or where little is known.

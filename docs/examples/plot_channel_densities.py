@@ -1,6 +1,6 @@
 """
-Channel densities from a trace
-==============================
+Channel densities from a trace: a simulator as a likelihood
+===========================================================
 
 A voltage was recorded from a patch of membrane. How many sodium and potassium channels does it have? The simulator
 becomes a likelihood, and sequential Monte Carlo takes a cloud of guesses from what we believed before to what the trace

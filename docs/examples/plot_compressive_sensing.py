@@ -1,6 +1,6 @@
 """
-A picture from 25 of 64 measurements
-====================================
+A picture from 25 of 64 measurements: compressive sensing
+=========================================================
 
 A picture is cut into tiles of 8 x 8 pixels, of which only 25 random projections are known, other ones for each tile.
 Cosines are the dictionary: smooth tiles need few of them, and which ones are common is learned from all tiles together.

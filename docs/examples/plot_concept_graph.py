@@ -1,6 +1,6 @@
 """
-A graph of concepts
-===================
+A graph of concepts: topics below several others
+================================================
 
 In a concept graph a topic may lie below several others: ice hockey below winter and below sport. Each document takes
 one path from the root, as long as it likes, and draws its words from the concepts on the path. How many concepts there

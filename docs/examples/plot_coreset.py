@@ -1,6 +1,6 @@
 """
-A coreset for a mixture
-=======================
+A coreset for a mixture: determinantal point processes
+======================================================
 
 Fitting a model to a few dozen rows instead of all is tempting, and with rows drawn uniformly it is a gamble: small
 groups get one row, or none. A determinantal point process draws rows that are spread out, and weights turn them back

@@ -1,6 +1,6 @@
 """
-A picture without its noise
-===========================
+A picture without its noise: beta-process dictionaries
+======================================================
 
 A photograph in noise whose strength nobody tells: a dictionary is learned from the overlapping patches of the noisy
 picture itself, and what it cannot say is noise. Beside the restored picture there is a standard deviation for every

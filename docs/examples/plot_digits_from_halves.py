@@ -1,6 +1,6 @@
 """
-The other half of a digit
-=========================
+The other half of a digit: mixtures of factor analysers
+=======================================================
 
 Images of handwritten digits, 8 by 8 pixels. Each way of writing a digit varies in a few directions only: slant,
 width, the length of a stroke. A mixture of factor analysers has a mean and a few such directions for each component,

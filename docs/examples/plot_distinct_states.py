@@ -1,6 +1,6 @@
 """
-States that stay distinct, and what that is worth
-=================================================
+States that stay distinct: the diversity prior, and what it is worth
+====================================================================
 
 Five Gaussian states, 300 sequences of six steps: the toy problem of the diversified hidden Markov model
 (`~pluri.datasets.make_toy_hmm`). A plain HMM and one with a diversity prior are fitted from the same poor starting

@@ -1,6 +1,6 @@
 """
-What makes the regime change
-============================
+What makes the regime change: transitions that depend on inputs
+===============================================================
 
 A pump runs in two regimes, quiet and rough. Heat makes it leave the quiet regime, and coolant brings it back. A
 `~pluri.sequences.DrivenHMM` learns regimes and reasons together; the plain model sees the regimes, but not why.

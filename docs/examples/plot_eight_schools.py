@@ -1,6 +1,6 @@
 """
-A funnel, and the way around it
-===============================
+A funnel, and the way around it: NUTS on eight schools
+======================================================
 
 Eight schools tried a course, and each reported an effect with its standard error (Rubin 1981). How far do the schools
 really differ? The model has eight effects :math:`\\theta_j \\sim N(\\mu, \\tau^2)` and is small, but it has a trap:

@@ -1,6 +1,6 @@
 """
-Noise that changes with the input
-=================================
+Noise that changes with the input: mixtures of experts
+======================================================
 
 A curve that bends twice, hardly any noise on the left and a lot on the right. Most regressions have one noise level for
 all inputs; their bands are too wide on one side and too narrow on the other. A mixture of experts gives each region its

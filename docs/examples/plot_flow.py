@@ -1,6 +1,6 @@
 """
-Bending a Gaussian
-==================
+Bending a Gaussian: normalizing flows
+=====================================
 
 A posterior shaped like a banana: two parameters of which the data say little one by one and much together. A Gaussian
 cannot follow the curve, however it is fitted. A normalizing flow is a Gaussian pushed through layers of invertible

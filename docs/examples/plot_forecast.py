@@ -1,6 +1,6 @@
 """
-A gap filled, and what comes next
-=================================
+A gap filled, and what comes next: linear dynamical systems
+===========================================================
 
 Two sensors see one swing, in noise. One of them fails for sixty steps; values are missing here and there. A linear
 dynamical system fills the gap from what the other sensor saw, and forecasts with intervals.

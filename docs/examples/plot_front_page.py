@@ -1,6 +1,6 @@
 """
-A diverse news front page
-=========================
+A diverse news front page: subsets of a stream
+==============================================
 
 Many outlets report the same few stories, and whatever is newest is often the same news five times over. Which six
 headlines should be on the page, and what happens to the page when headlines come and go? A determinantal point process

@@ -1,6 +1,6 @@
 """
-How sure is a smooth curve?
-===========================
+How sure is a smooth curve? Gaussian processes
+==============================================
 
 A Gaussian process puts a prior on functions; data turn it into a posterior with error bars. How smooth the functions
 are, and how noisy the data, is up to a few hyper-parameters. With twenty points these are not known well, and a curve

@@ -1,6 +1,6 @@
 """
-How many clusters?
-==================
+How many clusters? Dirichlet process mixtures
+=============================================
 
 A mixture with a Dirichlet process prior does not choose a number of clusters: it samples partitions, each with its own
 number, and answers with probabilities. That is more than one number, and it has to be read with care: the posterior of

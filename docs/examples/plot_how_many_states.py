@@ -1,6 +1,6 @@
 """
-How many states does a series have?
-===================================
+How many states does a series have? Infinite hidden Markov models
+=================================================================
 
 A series switches between three ways of moving: two autoregressions with the same mean, and a noisy level. Neither their
 number nor their parameters are given to `~pluri.sequences.InfiniteHMM`, which samples all of it, with a stretch of the

@@ -1,6 +1,6 @@
 """
-Cleaning an image with its neighbours
-=====================================
+Cleaning an image with its neighbours: the Ising model
+======================================================
 
 A black and white image in heavy noise. Pixel by pixel little can be said, but neighbours are usually equal: an Ising
 prior says so, and the posterior of the image is then a matter of inference. Three ways of it, and what their answers

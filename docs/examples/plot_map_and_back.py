@@ -1,6 +1,6 @@
 """
-A map of pictures, and the way back
-===================================
+A map of pictures, and the way back: SNE and spectral regression
+================================================================
 
 Handwritten digits on a map: neighbours stay together (`~pluri.embedding.SNE`), new pictures are placed without moving
 the others, and `~pluri.embedding.SpectralRegression` also goes back, from a place on its map to a picture that nobody

@@ -1,6 +1,6 @@
 """
-Decoding through gaps
-=====================
+Decoding through gaps: Gaussian hidden Markov models
+====================================================
 
 Two sensors watch a machine that is idle, working or overheating. Now and then one of them drops out, and for a while
 both do. A missing value is NaN; it is integrated out exactly, in fitting and in decoding: nothing is filled in.

@@ -1,6 +1,6 @@
 """
-Clusters that overlap
-=====================
+Clusters that overlap: Gaussian mixtures
+========================================
 
 EM for a Gaussian mixture has two weaknesses where clusters overlap. It is slow: each step moves a little, and a loose
 tolerance stops it half-way. And with more components than clusters it uses them all: several share one cluster. A

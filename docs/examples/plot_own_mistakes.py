@@ -1,6 +1,6 @@
 """
-Networks that have met their own mistakes
-=========================================
+Networks that have met their own mistakes: scheduled sampling
+=============================================================
 
 Labels that seldom change are a trap for a network that is told the true label before each one: it copies, and is lost
 when it has to go by its own. Scheduled sampling feeds it its own labels while it learns. (Needs JAX:

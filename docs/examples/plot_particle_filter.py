@@ -1,6 +1,6 @@
 """
-Following a state that is seen through its square
-=================================================
+Following a state that is seen through its square: particle filters
+===================================================================
 
 The growth model is the classic trial of nonlinear filters: the state jumps between two wells, and what is observed is
 its *square* in noise, so that an observation leaves the sign open. A Kalman filter is lost here; a cloud of particles

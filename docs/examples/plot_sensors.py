@@ -1,6 +1,6 @@
 """
-Where to put sensors, and how good that is
-==========================================
+Where to put sensors, and how good that is: submodular selection
+================================================================
 
 Twelve sensors are to watch a field of 196 places. Entropy spreads them to the border, where they look outside; mutual
 information asks what they tell about the places without a sensor.

@@ -1,6 +1,6 @@
 """
-Topics that explain a rating
-============================
+Topics that explain a rating: supervised LDA
+============================================
 
 Reviews come with stars. A supervised topic model learns topics from words and ratings together: each topic has words
 and a coefficient, and the rating of a document is the mean of the coefficients over its words, plus noise. Some ratings

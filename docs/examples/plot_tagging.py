@@ -1,6 +1,6 @@
 """
-Word classes of an invented language
-====================================
+Word classes of an invented language: categorical hidden Markov models
+======================================================================
 
 `~pluri.datasets.make_zipf_tagging` draws sentences from an invented language: word classes with the frequencies of
 English parts of speech, a hand-made grammar, words with Zipf frequencies. A `~pluri.sequences.CategoricalHMM` that

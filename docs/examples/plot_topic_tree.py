@@ -1,6 +1,6 @@
 """
-Trees of topics
-===============
+Trees of topics: hierarchical models
+====================================
 
 Two models arrange topics in a tree, general words at the top. In hierarchical LDA every document walks down one path
 and never sees the other branches. In a tree of topics with scales, a document mixes branches, each word belongs to one

@@ -1,6 +1,6 @@
 """
-Topics, and how many
-====================
+Topics, and how many: latent Dirichlet allocation
+=================================================
 
 Latent Dirichlet allocation can be learned in four ways, and they do not find the same topics. Which of them found the
 better ones is a question for documents that no model has seen. So is the number of topics, unless a model is asked that

@@ -1,6 +1,6 @@
 """
-Two neurons
-===========
+Two neurons: a simulation
+=========================
 
 A current makes the first neuron fire. Each spike runs along its axon for five milliseconds and opens a synapse on the
 dendrite of the second one, which fires in turn. With a weaker synapse it does not.

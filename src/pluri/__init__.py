@@ -1,4 +1,4 @@
-"""Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
+"""Latent-variable models for data with holes, weights and unknown numbers of parts, behind scikit-learn's interface.
 
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
 ``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.dynamics``, ``pluri.processes``,

@@ -230,7 +230,7 @@ def plain(text):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["fit", "NoModel", "toy.csv", "-o", "new"], 2, "MODEL must be one of"),
+        (["fit", "NoModel", "toy.csv", "-o", "new"], 2, "MODEL must be the name of a model"),
         (["fit", "GaussianHMM", "toy.csv", "-o", "new", "--set", "size=3"], 2, "valid are acceleration, algorithm"),
         (["fit", "GaussianHMM", "toy.csv", "-o", "new", "--set", "n_components"], 2, "the form name=value"),
         (["fit", "GaussianHMM", "toy.csv", "-o", "toy.csv"], 2, "which exists: add --force to replace it"),

@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 
 from pluri.cli.application import application
 from pluri.dynamics import LinearDynamicalSystem
+from pluri.io import save
+from pluri.mixtures import DPMeans, GaussianMixture
 
 DAYS = 60
 
@@ -52,6 +54,29 @@ def test_a_forecast_is_that_of_the_model(table, tmp_path):
             assert found == pytest.approx(values[:, :, place].ravel().tolist())
     assert "2 hidden dimensions (as asked for)" in result.output
     assert "3 steps forecast after 2 sequences" in result.output
+
+
+def test_rows_in_no_order_are_filled_by_a_saved_model(tmp_path):
+    rng = np.random.default_rng(0)
+    groups = rng.integers(2, size=80)
+    X = np.round(rng.normal(8.0 * groups[:, None], 1.0, (80, 2)), 4)
+    X[::7, 1] = np.nan
+    lines = ["who,b,a", *(f"c{row},{'' if b != b else b},{a}" for row, (a, b) in enumerate(X.tolist()))]
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    model = GaussianMixture(2, random_state=0).fit(X)
+    save(model, tmp_path / "model.skops", notes={"columns": ["a", "b"]})
+    by_model = ["impute", tmp_path / "rows.csv", "--model", tmp_path / "model.skops"]
+    result = run(*by_model, "-o", tmp_path / "filled.csv")
+    assert result.exit_code == 0, result.output
+    assert "12 missing values of 160 filled" in result.output
+    rows = read(tmp_path / "filled.csv")
+    assert [row["who"] for row in rows] == [f"c{row}" for row in range(80)]
+    found = np.array([[float(row["a"]), float(row["b"])] for row in rows])
+    np.testing.assert_allclose(found, model.impute(X), rtol=1e-12)
+    assert run(*by_model, "--std").exit_code == 2
+    save(DPMeans(penalty=9.0).fit(np.nan_to_num(X)), tmp_path / "other.skops")
+    refused = run("impute", tmp_path / "rows.csv", "--model", tmp_path / "other.skops")
+    assert "MODEL must be able to impute, got DPMeans" in refused.output
 
 
 def test_imputation_fills_what_is_empty_and_copies_the_rest(table, tmp_path):

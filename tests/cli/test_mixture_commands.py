@@ -99,7 +99,7 @@ def test_a_fitted_mixture_is_described_and_an_unfitted_one_said_to_be(folder, re
     assert "not fitted" not in text
     for weight, mean in zip(reference.weights_, reference.means_):
         assert f"{weight:.4f}" in text
-        assert f"0: {mean[0]:.4g}, 1: {mean[1]:.4g}" in text
+        assert f"x: {mean[0]:.4g}, y: {mean[1]:.4g}" in text  # by the names in the file
     fit = json.loads(run("inspect", folder / "model.skops", "--json").stdout)["fit"]
     assert fit["weights"] == reference.weights_.tolist()
     assert fit["lower_bound"] == reference.lower_bound_

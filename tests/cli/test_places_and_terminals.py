@@ -312,8 +312,8 @@ def test_a_model_that_cannot_be_asked_that_says_so(kinds):
     for model, kind in (("rbm", "BinaryRBM"), ("selector", "DPPSelector")):
         result = run("predict", kinds / f"{model}.skops", kinds / "data.csv", code=1)
         assert result.stderr == f"error: MODEL must be able to predict, got {kind}\n"
-        result = run("score", kinds / f"{model}.skops", kinds / "data.csv", code=1)
-        assert result.stderr == f"error: MODEL must be able to score, got {kind}\n"
+    result = run("score", kinds / "selector.skops", kinds / "data.csv", code=1)
+    assert result.stderr == "error: MODEL must be able to score, got DPPSelector\n"
     result = run("sample", kinds / "selector.skops", code=1)
     assert result.stderr == "error: MODEL must be able to sample, got DPPSelector\n"
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pluri.mixtures
-from pluri.cli.families import FAMILIES, OTHERS, family_of
+from pluri.cli.families import FACTORS, FAMILIES, OTHERS, family_of
 from pluri.cli.registry import UsageError, build_model, find_model, models, parse_value, summary_line
 from pluri.factors import LogisticPCA
 from pluri.mixtures import DPMeans, DynamicMeans, GaussianMixture
+from pluri.processes import GaussianProcessRegressor
 from pluri.sequences import GaussianHMM
 
 
@@ -41,12 +42,13 @@ def test_every_public_mixture_is_listed_unless_its_data_are_no_table():
 def test_a_model_knows_its_family():
     units = [family_of(kind()).unit for kind in (GaussianHMM, GaussianMixture, DynamicMeans, DPMeans)]
     assert units == ["state", "component", "component", "cluster"]
-    assert family_of(LogisticPCA()) is OTHERS
+    assert family_of(LogisticPCA()) is FACTORS
+    assert family_of(GaussianProcessRegressor()) is OTHERS
 
 
 def test_names_are_found_whatever_their_case_and_near_misses_are_named():
     assert find_model("gaussianhmm") is GaussianHMM
-    with pytest.raises(UsageError, match=r"MODEL must be one of .*GaussianHMM.*got 'GausianHMM' \(did you mean Gaus"):
+    with pytest.raises(UsageError, match=r"MODEL must be .* \(did you mean GaussianHMM\?\): pluri models"):
         find_model("GausianHMM")
 
 

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.mixture
 from scipy import stats
@@ -496,3 +497,15 @@ def test_the_summary_names_every_component_heaviest_first():
     assert "not converged after 30 iterations" in text
     listed = [int(line.split()[0]) for line in text.splitlines()[4:]]
     assert listed == np.argsort(-model.weights_).tolist()
+
+
+def test_a_floor_above_the_variance_of_a_column_is_told():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=90), 1e-9 * np.repeat([0.0, 10.0], 45) + 1e-9 * rng.normal(size=90)])
+    with pytest.warns(UserWarning, match="reg_covar=1e-06 is above the variance of column 1 of X"):
+        GaussianMixture(2, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="column 'small' of X"):
+        GaussianMixture(2, random_state=0).fit(pd.DataFrame(X, columns=["x", "small"]))
+    X[:5, 1] = np.nan
+    model = GaussianMixture(2, reg_covar=1e-24, random_state=0).fit(X * [0.0, 1.0])  # a constant column is no news
+    assert np.ptp(model.means_[:, 1]) > 8e-9

@@ -136,3 +136,11 @@ def test_embeddings_are_sorted_with_their_words():
 def test_embeddings_that_do_not_fit_are_refused(embeddings, message):
     with pytest.raises(ValueError, match=message):
         given_embeddings(embeddings)
+
+
+def test_what_is_no_text_among_texts_is_named():
+    owner = BaseEstimator()
+    with pytest.raises(ValueError, match=r"X must be all texts, .* got nan at 2"):
+        read_tokens(owner, ["a film", "a plot", float("nan"), "an actor"])
+    with pytest.raises(ValueError, match=r"X must be all texts, .* got 'a film' at 1"):
+        read_tokens(owner, [["a", "film"], "a film", ["a", "plot"]])

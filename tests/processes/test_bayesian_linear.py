@@ -259,3 +259,29 @@ def test_degenerate_data_do_not_break_the_search():
 @parametrize_with_checks([BayesianLinearRegression(), BayesianLinearRegression(**LEARN)])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(("n", "spread"), [(150, 1e9), (3, 1.0)])
+def test_an_intercept_that_its_prior_holds_back_is_told(n, spread):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    y = 250000 + X @ [50000.0, 20000.0, -30000.0] + rng.normal(0, 15000, n)
+    noise = 2e8
+    with pytest.warns(ConvergenceWarning, match=r"leaves out .* of every y on average: .* intercept_variance=10000"):
+        held = BayesianLinearRegression(spread, noise, intercept_variance=1e4).fit(X, y)
+    left = y - held.predict(X)
+    offset, error = held._data.left_out(np.append(held.coef_, held.intercept_))
+    assert offset == pytest.approx(left.mean())
+    assert error == pytest.approx(left.std() / np.sqrt(n))
+    BayesianLinearRegression(spread, noise, intercept_variance=1e11).fit(X, y)  # warnings are errors here
+    BayesianLinearRegression(spread, noise).fit(X, y - 250000)
+
+
+def test_learned_variances_do_not_hide_an_offset():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    y = 250000 + X @ [50000.0, 20000.0, -30000.0] + rng.normal(0, 15000, 150)
+    with pytest.warns(ConvergenceWarning, match="subtract the mean of y"):
+        BayesianLinearRegression("learn", "learn").fit(X, y)
+    model = BayesianLinearRegression("learn", "learn", intercept_variance=1e12).fit(X, y)
+    assert model.score(X, y) > 0.9

@@ -1,7 +1,11 @@
 """Small data on a busy machine, images with other levels, words for numbers."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_info
 
 from pluri.processes import GaussianProcessClassifier, GaussianProcessRegressor, IsingDenoiser, StickBreaking
@@ -67,3 +71,53 @@ def test_an_image_from_zero_on_is_not_taken_for_one_around_zero(top):
 def test_a_word_is_no_concentration():
     with pytest.raises(ValueError, match="alpha must be a positive number, got 'a'"):
         StickBreaking("a")
+
+
+def houses(n):
+    """Prices in euros of houses described in square metres, rooms and kilometres."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(30, 200, n), rng.integers(1, 7, n), rng.exponential(5, n)])
+    return X, X @ [2000.0, 10000.0, -8000.0] + rng.normal(0, 15000, n)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_the_default_process_learns_whatever_the_units(unit):
+    X, y = houses(150)
+    model = GaussianProcessRegressor(random_state=0).fit(X[:100], y[:100] * unit)
+    mean, std = model.predict(X[100:], return_std=True, include_noise=True)
+    assert np.mean((mean - y[100:] * unit) ** 2) < 0.1 * np.var(y[100:] * unit)
+    assert np.mean(np.abs(mean - y[100:] * unit) < 1.645 * std) > 0.7  # of 50: fewer than once in 10,000 if right
+
+
+def test_inputs_in_small_or_large_units_are_learned_from():
+    t = np.linspace(0, 10, 60)[:, None]
+    y = np.sin(t[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=60)
+    for unit in (1e-7, 1.0, 1e9):
+        model = GaussianProcessRegressor().fit(t * unit, y)
+        assert np.abs(model.predict(t * unit) - np.sin(t[:, 0])).max() < 0.2
+
+
+def test_a_fit_that_misses_every_y_by_the_same_says_so():
+    X, y = houses(60)
+    with pytest.warns(ConvergenceWarning, match="normalize_y=True"):
+        missed = GaussianProcessRegressor(ConstantKernel() * RBF([50.0, 3.0, 5.0]), random_state=0).fit(X, y)
+    assert missed.score(X, y) < 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = GaussianProcessRegressor(ConstantKernel() * RBF([50.0, 3.0, 5.0]), normalize_y=True).fit(X, y)
+    assert found.score(X, y) > 0.9
+
+
+def test_noise_around_zero_is_not_an_offset():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    for scale in (1e-6, 1.0, 1e6):
+        GaussianProcessRegressor().fit(X, scale * rng.normal(size=40))  # warnings are errors here
+
+
+def test_classes_are_learned_whatever_the_units():
+    rng = np.random.default_rng(0)
+    z = np.repeat([0, 1, 2], 30)
+    X = rng.normal(size=(90, 3)) + 4.0 * np.eye(3)[z]
+    for unit in (1e-7, 1.0, 1e7):
+        assert GaussianProcessClassifier().fit(X * unit, z).score(X * unit, z) > 0.9

@@ -121,8 +121,8 @@ def test_rows_that_do_not_belong_are_refused():
 def test_a_map_of_rows_shows_their_principal_components():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 4)) @ rng.normal(size=(4, 4)) + 5.0
-    places, names = _map_of(X)
+    places, names = _map_of(X, list("0123"))
     scores = np.linalg.svd((X - X.mean(axis=0)) / X.std(axis=0), full_matrices=False)
     np.testing.assert_allclose(np.abs(places), np.abs(scores[0] * scores[1])[:, :2], atol=1e-9)
     assert names == ("first principal component", "second")
-    np.testing.assert_array_equal(_map_of(X[:, :2])[0], X[:, :2])
+    np.testing.assert_array_equal(_map_of(X[:, :2], list("01"))[0], X[:, :2])

@@ -416,3 +416,17 @@ def test_a_source_must_hold_all_labels():
         HMMClassifier().fit(ArraySource(X, [4], labels=np.array([0, 2, -1, 0])))
     with pytest.raises(ValueError, match="y must be None"):
         HMMClassifier().fit(ArraySource(X, [4], labels=np.array([0, 1, -1, 0])), [0, 1, 0, 1])
+
+
+def test_labels_of_sequences_of_one_length_may_be_a_matrix():
+    rng = np.random.default_rng(0)
+    y = np.repeat([[0, 1, 2]], 6, axis=0).repeat(8, axis=1)
+    X = rng.normal(3.0 * y[:, :, None], 1.0)
+    expected = HMMClassifier().fit(list(X), [row.tolist() for row in y])
+    model = HMMClassifier().fit(list(X), y)
+    np.testing.assert_array_equal(model.hmm_.transmat_, expected.hmm_.transmat_)
+    assert model.score(list(X), y) == expected.score(list(X), list(y))
+    with pytest.raises(ValueError, match=r"Found array with dim 3.* list\(X\) is a list of sequences"):
+        HMMClassifier().fit(X, y)
+    with pytest.raises(ValueError, match=r"must sum to the number of samples \(24\), got the sum 144"):
+        HMMClassifier().fit(X[0], y)

@@ -345,3 +345,11 @@ def test_wrong_responses_are_named():
 )
 def test_scikit_learn_accepts_them(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("unknown", [None, float("nan")])
+def test_a_document_without_a_class_is_named(unknown):
+    y = np.array(["a", "b"] * 5, dtype=object)
+    y[3] = unknown
+    with pytest.raises(ValueError, match=r"y must have a class for each document, got (None|nan) in row 3"):
+        SupervisedLDAClassifier(2).fit(np.ones((10, 4), dtype=int), y)

@@ -65,6 +65,15 @@ def test_dates_of_all_kinds_are_the_same_days():
             as_days(wrong)
 
 
+def test_a_time_in_a_zone_is_on_the_day_there():
+    midnights = pd.Series(pd.date_range("2024-03-30", periods=3, tz="Europe/Berlin"))  # the evening before in Greenwich
+    expected = np.array(["2024-03-30", "2024-03-31", "2024-04-01"], dtype="datetime64[D]")
+    np.testing.assert_array_equal(as_days(midnights), expected)
+    np.testing.assert_array_equal(as_days(pd.DatetimeIndex(midnights)), expected)
+    midnights[1] = pd.NaT
+    assert np.isnat(as_days(midnights)).tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("period", ["day", "week", "month", "quarter", "year"])
 def test_periods_agree_with_those_of_pandas(period):
     days = np.arange("1968-01-01", "2031-01-01", 13, dtype="datetime64[D]")

@@ -53,7 +53,9 @@ COMMANDS = {
     ),
     "embed": Command("embedding", "Draw a map of the rows of a data file: a page to move, zoom and search in."),
     "forecast": Command("forecasting", "Forecast the rows that come after those of a data file, with intervals."),
-    "impute": Command("forecasting", "Fill the empty cells of a data file whose rows follow each other."),
+    "impute": Command(
+        "forecasting", "Fill the empty cells of a data file whose rows follow each other, or, by a saved model, of any."
+    ),
     "denoise": Command("pictures.command", "Take the noise out of a picture; how much there is of it is inferred."),
     "inpaint": Command("pictures.command", "Fill the missing pixels of a picture."),
     "motion": Command(
@@ -88,7 +90,7 @@ def build(wanted: set[str]) -> typer.Typer:
     """The command line with the wanted commands; the others are there by their names and first lines only."""
     application = typer.Typer(
         name="pluri",
-        help="Latent-variable models whose parts stay distinct.",
+        help="Latent-variable models for data as they are: with holes, weights and unknown numbers of parts.",
         no_args_is_help=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,

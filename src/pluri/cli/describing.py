@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pluri.cli import options
@@ -76,7 +78,25 @@ def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:
 
             show(topic_lines(estimator, coherence_of(info.notes, estimator)))
         else:
-            show(summary(estimator))
+            with naming(estimator, info.notes.get("columns")):
+                show(summary(estimator))
+
+
+@contextmanager
+def naming(model: Any, columns: Sequence[str] | None) -> Iterator[None]:
+    """Let a model that was fitted to an array know its columns by name, for as long as it is told about."""
+    import numpy as np
+
+    described = fitted_part(model)
+    known = hasattr(described, "feature_names_in_") or not columns
+    if known or getattr(described, "n_features_in_", None) != len(columns or ()):
+        yield
+        return
+    described.feature_names_in_ = np.array(columns, dtype=object)
+    try:
+        yield
+    finally:
+        del described.feature_names_in_
 
 
 def summary(model: Any) -> str:

@@ -119,7 +119,37 @@ TOPICS = Family(
     outcome=(*OUTCOME, "n_topics_", "n_topics_interval_", "n_large_topics_", "n_large_topics_interval_", "bound_"),
     command="pluri topics",
 )
-FAMILIES = (SEQUENCES, MIXTURES, CLUSTERS, TOPICS)
+DYNAMICS = Family(
+    "Dynamical systems",
+    "pluri.dynamics",
+    "regime",
+    names=("CountDynamicalSystem", "LinearDynamicalSystem", "PoissonDynamicalSystem", "SwitchingDynamicalSystem"),
+    ordered=True,
+    rating="score",  # a log-likelihood, or a lower bound of it
+)
+FACTORS = Family(
+    "Factors and dictionaries",
+    "pluri.factors",
+    "prediction",
+    names=(
+        "BayesianFactorAnalysis",
+        "BetaProcessDictionary",
+        "BinaryRBM",
+        "ExponentialFamilyPCA",
+        "IBPLinearGaussian",
+        "LogisticPCA",
+    ),
+    rating="score",  # a log density, its bound or an estimate
+    rating_is_mean=True,
+)
+EMBEDDINGS = Family(
+    "Maps",
+    "pluri.embedding",
+    "cluster",
+    names=("SNE", "SpectralKMeans", "SpectralRegression"),
+    rating=None,
+)
+FAMILIES = (SEQUENCES, MIXTURES, CLUSTERS, DYNAMICS, FACTORS, EMBEDDINGS, TOPICS)
 #: Models that are fitted elsewhere: their files can be looked at.
 OTHERS = Family("Others", "pluri", "prediction", names=(), rating=None)
 

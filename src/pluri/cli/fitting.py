@@ -13,7 +13,7 @@ import typer
 
 from pluri.cli import options
 from pluri.cli.console import INTERRUPTED, note, print_json, reporting, show
-from pluri.cli.describing import summary
+from pluri.cli.describing import naming, summary
 from pluri.cli.families import family_of
 from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError, build_model, fitted_part
@@ -69,7 +69,8 @@ def fit(
             note(f"{report['model']} saved in {output} after {seconds:.1f} s")
             if hasattr(estimator, "best_params_"):
                 show(f"best of the search: {estimator.best_params_}\n")
-            show(summary(estimator))
+            with naming(estimator, observations.columns):
+                show(summary(estimator))
         if interrupted:
             note("interrupted: this is the best so far")
             raise typer.Exit(INTERRUPTED)

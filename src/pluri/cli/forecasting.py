@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -90,6 +91,10 @@ def impute(
     sequence: options.Sequence = None,
     lengths: options.Lengths = None,
     header: options.Header = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL.skops", help="A saved model to fill by, such as a GaussianMixture: fits nothing."),
+    ] = None,
     std: Annotated[
         bool, typer.Option("--std", help="Add a column with the standard deviation of each value, 0 where it is known.")
     ] = False,
@@ -98,18 +103,25 @@ def impute(
     force: options.Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fill the empty cells of a data file whose rows follow each other.
+    """Fill the empty cells of a data file whose rows follow each other, or, by a saved model, of any.
 
     A linear dynamical system is fitted, and each missing value becomes its mean given all values of its sequence that
-    are there. Columns that are not used are copied.
+    are there. Rows that do not follow each other, such as customers, need --model: a mixture that was fitted to them.
+    Columns that are not used are copied.
     """
     with reporting():
         check_output(output, force, (".csv", ".npy"))
+        if model is not None:
+            if components is not None or settings or std:
+                raise UsageError("--components, --set and --std must not be given with --model, which is fitted")
+            selection = options.selection(columns, sequence, lengths, None, header)
+            _impute_by(model, data, selection, output)
+            return
         table = _read(data, columns, sequence, lengths, header)
-        model, interrupted = _fit(table, components, settings or [], seed, quiet)
+        fitted, interrupted = _fit(table, components, settings or [], seed, quiet)
         import numpy as np
 
-        filled, deviation = model.impute(table.X, table.lengths, return_std=True)
+        filled, deviation = fitted.impute(table.X, table.lengths, return_std=True)
         names, blocks = _with_others(data, table, header, filled)
         if std:
             names = [*names, *(f"{name}_std" for name in table.columns)]
@@ -117,6 +129,24 @@ def impute(
         write_table(output, names, [blocks])
         n_missing = int(np.isnan(table.X).sum())
         _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, interrupted)
+
+
+def _impute_by(path: Path, data: Path, selection: Any, output: Path | None) -> None:
+    """Fill a file by a saved model that can: what was seen stays as it is."""
+    import numpy as np
+
+    from pluri.cli.querying import lengths_of, opened
+
+    estimator, observations = opened(path, data, selection, "impute")
+    X, filled = [], []
+    for batch in observations.batches():
+        X.append(np.asarray(batch.X, dtype=np.float64))
+        filled.append(np.asarray(estimator.impute(batch.X, **lengths_of(batch))))
+    table = Table(np.concatenate(X), list(observations.columns), None, None)
+    names, blocks = _with_others(data, table, selection.header, np.concatenate(filled))
+    write_table(output, names, [blocks])
+    n_missing = int(np.isnan(table.X).sum())
+    _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, False)
 
 
 def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path | None, header: bool | None) -> Table:
@@ -130,6 +160,7 @@ def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path |
         options.refuse_text(found, "LinearDynamicalSystem")
     X = np.array(found.X, dtype=np.float64)
     counts = found.lengths
+    _warn_of_gaps(data, [name for name in found.columns if name != sequence], header, counts)
     names = None
     if counts is not None and len(counts) > 1:
         names = [str(number) for number in range(len(counts))]
@@ -137,6 +168,33 @@ def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path |
             cells = read_observations(data, Selection([sequence], header=header, text=True), stream=False).X[:, 0]
             names = [str(cell) for cell in cells[np.cumsum(counts) - counts]]
     return Table(X, list(found.columns), counts, names)
+
+
+def _warn_of_gaps(data: Path, used: list[str], header: bool | None, lengths: Any) -> None:
+    """Say so if a column that is not used holds times with a gap: rows are taken as equally far apart."""
+    import numpy as np
+
+    from pluri.cli.observations import Selection, column_names, read_observations
+    from pluri.validation.inputs import find_gap
+
+    others = [name for name in column_names(data, header) if name not in used]
+    if not others:
+        return
+    cells = read_observations(data, Selection(others, header=header, text=True), stream=False).X
+    ends = np.append(0, np.cumsum([len(cells)] if lengths is None else lengths)).astype(int)
+    for place, name in enumerate(others):
+        for begin, end in pairwise(ends):
+            try:
+                found = find_gap(np.array(cells[begin:end, place], dtype="datetime64[us]"))
+            except (TypeError, ValueError):
+                break
+            if found is not None:
+                row, usual, gap = found
+                note(
+                    f"warning: {name} has a gap of {gap / usual:.3g} usual steps after {cells[begin + row, place]}, "
+                    "but rows are taken as equally far apart: add empty rows, or name the pieces by --sequence"
+                )
+                break
 
 
 def _fit(table: Table, components: int | None, settings: Sequence[str], seed: int, quiet: bool) -> tuple[Any, bool]:

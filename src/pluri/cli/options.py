@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +42,46 @@ def selection(
 
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     return Selection(names, sequence, lengths, label, header)
+
+
+def remembered_columns(estimator: Any, notes: Mapping[str, Any]) -> list[str]:
+    """Names of the columns that a saved model was fitted to, by the command or as a data frame; none if unknown."""
+    from pluri.cli.registry import fitted_part
+
+    noted = notes.get("columns")
+    if isinstance(noted, list):
+        return [str(name) for name in noted]
+    named: Any = getattr(estimator, "feature_names_in_", getattr(fitted_part(estimator), "feature_names_in_", ()))
+    return [str(name) for name in named]
+
+
+def columns_of_fit(selection: Selection, remembered: list[str], present: list[str]) -> Selection:
+    """The selection with the columns of the fit, in their order; an error if a file has only some of them."""
+    import warnings
+    from dataclasses import replace
+
+    # Columns are matched by name here; the models see arrays.
+    warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+    numbered = all(name.isdigit() for name in remembered)
+    if selection.columns is not None:
+        same = not numbered and set(selection.columns) == set(remembered)
+        return replace(selection, columns=remembered) if same else selection
+    if not remembered:
+        return selection
+    missing = [name for name in remembered if name not in present]
+    if not missing:
+        return replace(selection, columns=remembered)
+    if len(missing) < len(remembered) and not numbered:
+        raise ValueError(
+            f"DATA must have the columns that the model was fitted to ({', '.join(remembered)}), got none named "
+            f"{missing[0]!r}; --columns says which to take in their places"
+        )
+    return selection
+
+
+def predicted_columns(n_columns: int, columns: list[str]) -> list[str]:
+    """Names of columns that a model predicts: those of the data, if it predicts as many."""
+    return list(columns) if n_columns == len(columns) else [f"y{place}" for place in range(n_columns)]
 
 
 def refuse_sequences(selection: Selection, family: Family, model: str) -> None:

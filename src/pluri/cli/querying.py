@@ -60,6 +60,8 @@ def predict(
 
         parts = blocks()
         first = next(parts, [])
+        if first and first[0].ndim == 2:  # rows are predicted, one step ahead
+            names = options.predicted_columns(first[0].shape[1], observations.columns)
         if proba and first:
             names += [f"p_{name}" for name in (range(first[1].shape[1]) if classes is None else classes)]
         parts = chain([first] if first else [], parts)
@@ -199,9 +201,7 @@ def opened(path: Path, data: Path, selection: Selection, question: str) -> tuple
     family = family_of(estimator)
     options.refuse_sequences(selection, family, type(estimator).__name__)
     present = column_names(data, selection.header)
-    remembered = notes.get("columns")
-    if selection.columns is None and isinstance(remembered, list) and set(remembered) <= set(present):
-        selection = replace(selection, columns=remembered)
+    selection = options.columns_of_fit(selection, options.remembered_columns(estimator, notes), present)
     column = notes.get("sequence")
     if selection.sequence is None and selection.lengths is None and isinstance(column, str) and column in present:
         note(f"sequences by column {column!r}, as in the fit")

@@ -49,7 +49,7 @@ def find_model(name: str) -> type:
     known = models()
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    raise UsageError(f"MODEL must be one of {', '.join(known)}, got {name!r}{hint}")
+    raise UsageError(f"MODEL must be the name of a model, got {name!r}{hint}: pluri models lists all {len(known)}")
 
 
 def summary_line(kind: type) -> str:

@@ -39,6 +39,8 @@ def report(
     with reporting():
         target = output if output is not None else model.with_suffix(".html")
         check_output(target, force, (".html", ".htm"))
+        from pluri.cli.describing import naming
+        from pluri.cli.options import remembered_columns
         from pluri.cli.own_process import load_skops
         from pluri.cli.topics.telling import coherence_of
         from pluri.io import load, read_info
@@ -53,14 +55,16 @@ def report(
 
             estimator, observations = opened(model, data, asked, "fit")
             first = next(iter(observations.batches()))
-            model_report(estimator, target, title=title, X=first.X, **lengths_of(first))
+            with naming(estimator, observations.columns):
+                model_report(estimator, target, title=title, X=first.X, **lengths_of(first))
         elif hasattr(estimator, "topic_graph"):
             heading = title or (f"Topics of {notes['corpus']}" if "corpus" in notes else None)
             coherence = coherence_of(notes, estimator)
             scores = None if coherence is None else {"coherence": coherence}
             topic_report(estimator, target, title=heading, facts=_facts(notes), scores=scores)
         else:
-            model_report(estimator, target, title=title)
+            with naming(estimator, remembered_columns(estimator, notes)):
+                model_report(estimator, target, title=title)
         note(f"page written to {target}")
         if open_page:
             import webbrowser

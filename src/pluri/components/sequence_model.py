@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from pluri.validation import check_width, refuse_dates, unmasked
 from pluri.validation.estimator import Estimator
+from pluri.validation.inputs import refuse_words, warn_of_gaps
 from pluri.validation.sequences import (
     called_by_scikit_learn,
     check_not_lost,
@@ -31,6 +32,8 @@ Integers = NDArray[np.int64]
 class TakesSequences(Estimator):
     """The part of a model of sequences that turns X into one array, sequences end to end, and their lengths."""
 
+    #: Whether one row is as far from the next as any, so that a gap in a data frame's times matters.
+    _equal_steps: ClassVar[bool] = False
     #: What to do with what was passed as `y`, which is ignored.
     _instead_of_y: ClassVar[str] = "pass lengths of sequences as lengths="
 
@@ -45,6 +48,10 @@ class TakesSequences(Estimator):
     def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
         refuse_dates(X)
+        if getattr(X, "ndim", 2) == 3:
+            raise ValueError("Found array with dim 3, X must have two axes: list(X) is a list of sequences")
+        if options["dtype"] not in (None, "numeric"):
+            refuse_words(X)
         if fitting or hasattr(self, "n_features_in_"):
             return np.asarray(validate_data(self, X, reset=fitting, **options))
         # Parameters set by hand: nothing was fitted that could tell the number of features.
@@ -54,6 +61,8 @@ class TakesSequences(Estimator):
 
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
         refuse_streams(X)
+        if self._equal_steps:
+            warn_of_gaps(X)
         X = unmasked(X)
         if is_sequence_list(X) and not self._are_rows(X, lengths, fitting):
             if lengths is not None:

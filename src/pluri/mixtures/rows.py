@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from pluri.components.em_estimator import EMEstimator
 from pluri.engine import ArraySource, Batch, Source, SparseSource
 from pluri.validation import check_row_weight, is_source, refuse_dates, unmasked
+from pluri.validation.inputs import refuse_words
 
 
 class RowEstimator(EMEstimator):
@@ -41,6 +42,8 @@ class RowEstimator(EMEstimator):
             "ensure_min_samples": self._least_samples if fitting else 1,
         } | options
         refuse_dates(X)
+        if options["dtype"] is not None:
+            refuse_words(X)
         return validate_data(self, unmasked(X), reset=fitting, **options)
 
     def _source(self, X: Any, sample_weight: ArrayLike | None) -> Source:

@@ -52,7 +52,8 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
     fit_intercept : bool, default=True
         Whether there is an intercept. It has a prior like the weights; nothing is centred.
     intercept_variance : float, default=1e4
-        Prior variance of the intercept.
+        Prior variance of the intercept: no less than the square of one that you would believe. A warning says so if it
+        holds the intercept back by much.
     max_iter, tol : int and float, default=200 and 1e-10
         Of the search for the variances that are learned.
     random_state : int, numpy Generator, RandomState or None, default=None
@@ -215,12 +216,25 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
                     stacklevel=3,
                 )
         posterior: WeightPosterior = weight_posterior(data, prior, noise_variance)
+        if self.fit_intercept:
+            self._warn_of_offset(data, posterior.mean)
         self._data, self._posterior = data, posterior
         self.coef_ = posterior.mean[:d]
         self.intercept_ = float(posterior.mean[d]) if self.fit_intercept else 0.0
         self.log_evidence_ = posterior.log_evidence
         self.noise_variance_, self.prior_variance_ = noise_variance, prior_variance
         return self
+
+    def _warn_of_offset(self, data: RegressionData, weights: Array) -> None:
+        offset, error = data.left_out(weights)
+        if abs(offset) > max(5.0 * error, 0.3 * float(np.sqrt(data.square / data.n_total))):
+            warnings.warn(
+                f"the fit leaves out {offset:.3g} of every y on average: its intercept is held back by "
+                f"intercept_variance={self.intercept_variance:g}; raise it to the square of an intercept that you "
+                "would believe, or subtract the mean of y",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _with_ones(self, X: Array) -> Array:
         return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -38,7 +37,13 @@ from pluri.processes.gp_inference.learning import (
     spread_draws,
     thetas_of,
 )
-from pluri.processes.gp_inference.parameters import choose_priors, measure_inputs, parameters_of
+from pluri.processes.gp_inference.parameters import (
+    choose_priors,
+    default_kernel,
+    measure_inputs,
+    parameters_of,
+    start_of_scale,
+)
 from pluri.processes.gp_inference.sites import solve, warn_unconverged
 from pluri.validation import Allowed, Number, Only, Stored, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
@@ -67,7 +72,8 @@ class GaussianProcessClassifier(ClassifierMixin, Sampled, Estimator):
     Parameters
     ----------
     kernel : kernel of `sklearn.gaussian_process.kernels`, optional
-        Covariance of the latent function. ``ConstantKernel(1.0) * RBF(1.0)`` if None.
+        Covariance of the latent function. ``ConstantKernel(1.0) * RBF(1.0)`` if None, learned from there or from a
+        length-scale of the size of the data, whichever is likelier.
     inference : {"laplace", "ep", "polya_gamma", "ess", "polya_gamma_gibbs"}, default="laplace"
         How the posterior of the latent function is found: a Gaussian at its mode; expectation propagation, the most
         accurate of the approximations; a variational bound; elliptical slice sampling; Gibbs sampling.
@@ -226,19 +232,24 @@ class GaussianProcessClassifier(ClassifierMixin, Sampled, Estimator):
         return self
 
     def _fit_binary(self, X: Array, labels: Array, rng: np.random.Generator) -> BinaryFit:
-        kernel = ConstantKernel(1.0) * RBF(1.0) if self.kernel is None else clone(self.kernel)
+        unscaled = self.kernel is None and self.hyper_inference in ("ml2", "map")
+        extent = measure_inputs(X)
+        kernel = clone(self.kernel) if self.kernel is not None else default_kernel(extent if unscaled else 1.0)
         how: Any = self.inference if self.inference in APPROXIMATIONS else "laplace"
         covariance = covariance_at(kernel, X)
         evidence = ApproximateEvidence(covariance, labels, how, self.max_iter, float(self.damping))
         parameters = parameters_of(kernel, None)
         theta = np.asarray(kernel.theta)
+        if unscaled:
+            starts = (theta, start_of_scale(extent, 1.0, None))
+            theta = max(starts, key=lambda start: replace(evidence, memory={})(start)[0])
         chains: dict[str, Any] = {
             "n_draws": self.n_draws, "n_warmup": self.n_warmup, "n_chains": self.n_chains, "n_jobs": self.n_jobs,
             "verbose": self.verbose,
         }  # fmt: skip
         priors: Any = None
         if self.hyper_inference in ("map", "nuts"):
-            priors = choose_priors(parameters, self.priors, measure_inputs(X), 1.0)
+            priors = choose_priors(parameters, self.priors, extent, 1.0)
         if self.hyper_inference in ("ml2", "map") and len(theta):
             theta = learn_theta(replace(evidence, memory={}), parameters, theta, rng, self.n_init, priors)
         elif self.hyper_inference == "nuts":

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, clone
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.inference.mcmc import Sampled, Trace
@@ -38,8 +37,11 @@ from pluri.processes.gp_inference.parameters import (
     Parameter,
     by_name,
     choose_priors,
+    default_kernel,
     measure_inputs,
     parameters_of,
+    start_of_scale,
+    warn_of_offset,
 )
 from pluri.validation import Allowed, Number, Only, Stored, as_generator, check_count, check_parameters
 from pluri.validation.estimator import Estimator
@@ -57,7 +59,9 @@ class GaussianProcessRegressor(RegressorMixin, Sampled, Estimator):
     Parameters
     ----------
     kernel : kernel of `sklearn.gaussian_process.kernels`, optional
-        Covariance of f. ``ConstantKernel(1.0) * RBF(1.0)`` if None.
+        Covariance of f. ``ConstantKernel(1.0) * RBF(1.0)`` if None, learned from there or from a start on the scale
+        of the data, whichever is likelier. It has one length-scale for all columns: standardise them, or give
+        ``RBF([1.0, 1.0])`` with one for each.
     noise_variance : float or "learn", default="learn"
         Variance of an observation around f, of each row independently (equal inputs have independent noise). A number
         is fixed, 0 is noise-free. "learn": with the hyper-parameters of the kernel, from 0.1 on, where it stays if
@@ -75,7 +79,7 @@ class GaussianProcessRegressor(RegressorMixin, Sampled, Estimator):
     n_init : int, default=1
         Starts of "ml2" and "map", of which the best is kept; those after the first are random.
     normalize_y : bool, default=False
-        Standardise y first; kernel, noise and priors then refer to the standardised y.
+        Standardise y first; kernel, noise and priors then refer to the standardised y. For y that is far from 0.
     jitter : float or "auto", default="auto"
         What to add to the diagonal of covariance matrices; "auto": 1e-10 of the mean variance, and up to 1e-4 of it
         if that is needed.
@@ -192,10 +196,11 @@ class GaussianProcessRegressor(RegressorMixin, Sampled, Estimator):
                 "subset, or raise max_exact_n if there is the memory"
             )
         rng = as_generator(self.random_state)
-        kernel = self._kernel()
         offset, scale = (float(y.mean()), float(y.std()) or 1.0) if self.normalize_y else (0.0, 1.0)
         residual = (y - offset) / scale - self._mean_at(X)
-        spread = float(np.mean(residual**2)) or 1.0
+        spread, extent = float(np.mean(residual**2)) or 1.0, measure_inputs(X)
+        unscaled = self.kernel is None and self.hyper_inference != "fixed"
+        kernel = default_kernel(extent, spread) if unscaled else self._kernel()
 
         learned = self.noise_variance == "learn"
         noise = START_NOISE if learned else float(self.noise_variance)
@@ -206,14 +211,19 @@ class GaussianProcessRegressor(RegressorMixin, Sampled, Estimator):
         theta = np.concatenate([kernel.theta, [math.log(noise)]]) if learned else np.asarray(kernel.theta)
         priors = None
         if self.hyper_inference in ("map", "nuts", "slice"):
-            priors = choose_priors(parameters, self.priors, measure_inputs(X), spread)
+            priors = choose_priors(parameters, self.priors, extent, spread)
         with one_thread_if_small(len(X)):
+            if unscaled:
+                other = start_of_scale(extent, spread, noise if learned else None)
+                theta = max((theta, other), key=lambda start: evidence.value(start))
             theta, trace = self._learn(evidence, parameters, priors, theta, rng)
 
         count = len(kernel.theta)
         chosen = kernel.clone_with_theta(theta[:count])
         chosen_noise = math.exp(theta[count]) if learned else noise
         posterior = ExactPosterior.of(chosen(X), residual, chosen_noise, check_jitter(self.jitter))
+        if self.hyper_inference != "fixed":
+            warn_of_offset(residual, chosen_noise * posterior.weights)
 
         self.X_train_, self._residual, self._offset, self._scale = X, residual, offset, scale
         self._evidence, self._learned = evidence, parameters
@@ -407,7 +417,7 @@ class GaussianProcessRegressor(RegressorMixin, Sampled, Estimator):
             )
 
     def _kernel(self) -> Any:
-        return ConstantKernel(1.0) * RBF(1.0) if self.kernel is None else clone(self.kernel)
+        return default_kernel() if self.kernel is None else clone(self.kernel)
 
     def _mean_at(self, X: Array) -> Array:
         if isinstance(self.mean, str) and self.mean == "zero":

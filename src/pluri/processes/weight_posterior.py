@@ -77,6 +77,18 @@ class RegressionData:
         gram, cross = np.add(one.gram, two.gram), np.add(one.cross, two.cross)  # type: ignore[arg-type]
         return RegressionData(None, None, gram, cross, square, n_total)
 
+    def left_out(self, weights: Array) -> tuple[float, float]:
+        """Mean of what such weights leave of y, the last of them an intercept's, and the mean's standard error."""
+        if self.X is not None and self.y is not None:
+            rest = self.y - self.X @ weights
+            total, squares = float(self.X[:, -1] @ rest), float(rest @ rest)
+        else:
+            gram, cross = np.asarray(self.gram), np.asarray(self.cross)
+            total = float(cross[-1] - gram[-1] @ weights)
+            squares = self.square - float(weights @ (2.0 * cross - gram @ weights))
+        mean = total / self.n_total
+        return mean, float(np.sqrt(max(squares / self.n_total - mean**2, 0.0) / self.n_total))
+
 
 @dataclass(frozen=True)
 class PriorRoot:

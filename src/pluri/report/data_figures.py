@@ -28,11 +28,12 @@ def draw_data(model: Any, X: Any, lengths: ArrayLike | None = None) -> str:
     ----------
     model : estimator
         Fitted.
-    X : array-like of shape (n_samples, n_features)
+    X : array-like of shape (n_samples, n_features), or list of them
     lengths : array-like of shape (n_sequences,), optional
         Of sequences one after the other: the first one is drawn.
     """
     parts = []
+    X, lengths = joined(X, lengths)
     for heading, figure in _figures(model, X, lengths):
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=110)
@@ -40,6 +41,13 @@ def draw_data(model: Any, X: Any, lengths: ArrayLike | None = None) -> str:
         told = escape(heading)
         parts.append(f'<h3>{told}</h3><img class="drawn" alt="{told}" src="data:image/png;base64,{data}">')
     return "".join(parts)
+
+
+def joined(X: Any, lengths: ArrayLike | None) -> tuple[Any, ArrayLike | None]:
+    """Rows of a list of sequences one after the other, and their lengths; an array or a data frame as it is."""
+    if not isinstance(X, list | tuple) or not all(np.ndim(one) == 2 for one in X) or not X:
+        return X, lengths
+    return np.concatenate([np.asarray(one) for one in X]), [len(one) for one in X]
 
 
 def _figures(model: Any, X: Any, lengths: ArrayLike | None) -> Iterator[tuple[str, Any]]:
@@ -54,10 +62,11 @@ def _figures(model: Any, X: Any, lengths: ArrayLike | None) -> Iterator[tuple[st
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         return
     chosen = getattr(model, "selected_indices_", getattr(model, "selected_", None))
+    columns = [str(name) for name in getattr(model, "feature_names_in_", getattr(X, "columns", range(rows.shape[1])))]
     if hasattr(model, "predict") and not hasattr(model, "transmat_") and not hasattr(model, "forecast"):
-        yield _labels_of(model, rows)
+        yield _labels_of(model, rows, columns)
     elif chosen is not None:
-        yield _choice_of(np.asarray(chosen), np.asarray(X))
+        yield _choice_of(np.asarray(chosen), np.asarray(X), columns)
     elif hasattr(model, "transform") and not hasattr(model, "transmat_") and not hasattr(model, "forecast"):
         yield _coordinates_of(model, rows)
 
@@ -94,11 +103,13 @@ def _forecast_of(model: Any, rows: Any) -> tuple[str, Any]:
     return f"The first column, and {horizon} rows to come", figure
 
 
-def _labels_of(model: Any, rows: NDArray[Any]) -> tuple[str, Any]:
+def _labels_of(model: Any, rows: NDArray[Any], columns: list[str]) -> tuple[str, Any]:
     labels = np.asarray(model.predict(rows))
+    if labels.ndim > 1:
+        return _predicted_rows(labels, rows, columns)
     figure, ax = _figure(SQUARE)
-    places, names = _map_of(rows)
-    if labels.ndim == 1 and labels.dtype.kind == "f":
+    places, names = _map_of(rows, columns)
+    if labels.dtype.kind == "f":
         points = ax.scatter(*places.T, c=labels, s=10)
         figure.colorbar(points, ax=ax, label="predicted")
     else:
@@ -113,6 +124,17 @@ def _labels_of(model: Any, rows: NDArray[Any]) -> tuple[str, Any]:
     return f"What is predicted of {_first(len(rows), 'rows')}", figure
 
 
+def _predicted_rows(predicted: NDArray[Any], rows: NDArray[Any], columns: list[str]) -> tuple[str, Any]:
+    figure, ax = _figure(WIDE)
+    shown = slice(min(len(rows), MOST_STEPS))
+    if predicted.shape == rows.shape:
+        ax.plot(rows[shown, 0], color="0.6", label="seen")
+    ax.plot(predicted[shown, 0], label="predicted")
+    ax.set(xlabel="row", ylabel=_column(columns, 0))
+    ax.legend(fontsize=8)
+    return f"What is predicted of the first column of {_first(len(predicted[shown]), 'rows')}", figure
+
+
 def _coordinates_of(model: Any, rows: NDArray[Any]) -> tuple[str, Any]:
     found = model.transform(rows)
     places = np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)
@@ -124,11 +146,11 @@ def _coordinates_of(model: Any, rows: NDArray[Any]) -> tuple[str, Any]:
     return f"Where {_first(len(rows), 'rows')} are: the two coordinates that vary most", figure
 
 
-def _choice_of(chosen: NDArray[Any], rows: NDArray[Any]) -> tuple[str, Any]:
+def _choice_of(chosen: NDArray[Any], rows: NDArray[Any], columns: list[str]) -> tuple[str, Any]:
     if chosen.dtype.kind not in "iu" or (chosen.size and chosen.max() >= len(rows)):
         raise ValueError(f"X must be the rows that the choice was made from, got {len(rows)} rows")
     figure, ax = _figure(SQUARE)
-    places, names = _map_of(rows)
+    places, names = _map_of(rows, columns)
     ax.scatter(*places.T, s=6, color="0.7", label="all")
     ax.scatter(*places[chosen].T, s=26, label="chosen")
     ax.legend(fontsize=8)
@@ -136,13 +158,18 @@ def _choice_of(chosen: NDArray[Any], rows: NDArray[Any]) -> tuple[str, Any]:
     return f"{len(chosen)} of {len(rows)} rows", figure
 
 
-def _map_of(rows: NDArray[Any]) -> tuple[NDArray[np.float64], tuple[str, str]]:
+def _column(columns: list[str], place: int) -> str:
+    """The name of a column, or its number."""
+    return f"column {columns[place]}" if columns[place].isdigit() else columns[place]
+
+
+def _map_of(rows: NDArray[Any], columns: list[str]) -> tuple[NDArray[np.float64], tuple[str, str]]:
     """Rows in the plane: as they are, or by principal components of the columns at equal scale, holes at the mean."""
     values = np.asarray(rows, dtype=np.float64)
     if values.shape[1] == 1:
-        return np.column_stack([values[:, 0], np.arange(len(values))]), ("column 0", "row")
+        return np.column_stack([values[:, 0], np.arange(len(values))]), (_column(columns, 0), "row")
     if values.shape[1] == 2:
-        return values, ("column 0", "column 1")
+        return values, (_column(columns, 0), _column(columns, 1))
     seen = np.isfinite(values)
     count = np.maximum(seen.sum(axis=0), 1)
     values = np.where(seen, values - np.where(seen, values, 0).sum(axis=0) / count, 0.0)

@@ -19,6 +19,10 @@ MOST_ARRAYS = 12
 MOST_FACTS = 24
 
 
+#: Arrays with a number for each column of the data, which are headed by its name.
+BY_COLUMN = ("components", "feature variance", "lambdas", "means", "noise variance", "probabilities", "probs", "rates")
+
+
 def model_report(
     model: Any,
     path: str | os.PathLike[str] | None = None,
@@ -37,11 +41,11 @@ def model_report(
         File to write.
     title : str, optional
         Heading; the name of the class by default.
-    X : array-like of shape (n_samples, n_features), optional
+    X : array-like of shape (n_samples, n_features), or list of such sequences, optional
         Data to draw as the model sees them: states under a sequence, a forecast after it, labels or coordinates on a
-        map of the rows. Pages about topics and maps hold their own.
+        map of the rows. The columns of a data frame are named on the map. Pages about topics and maps hold their own.
     lengths : array-like of shape (n_sequences,), optional
-        Of sequences in `X`, of which the first is drawn.
+        Of sequences that were joined to one array `X`, of which the first is drawn; a list brings its own.
 
     Returns
     -------
@@ -101,8 +105,11 @@ def _body(heading: str, model: Any, drawn: str) -> str:
     summary = _summary(model)
     if summary:
         parts.append(f"<h3>Summary</h3><pre>{escape(summary)}</pre>")
+    columns = [str(column) for column in arrays.pop("feature names in", ())]
     for name, values in list(arrays.items())[:MOST_ARRAYS]:
-        parts.append(f"<h3>{escape(name)} ({' x '.join(map(str, values.shape))})</h3>{array_table(values)}")
+        named = columns if name in BY_COLUMN and values.shape[-1] == len(columns) else None
+        size = " x ".join(map(str, values.shape))
+        parts.append(f"<h3>{escape(name)} ({size})</h3>{array_table(values, columns=named)}")
     parts.append(parameter_table(model.get_params(deep=False)))
     return f'<main class="plain">{"".join(parts)}</main>'
 

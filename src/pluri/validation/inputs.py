@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,76 @@ def check_positive_definite(matrices: NDArray[np.float64], name: str) -> None:
 
 
 def refuse_dates(X: Any) -> None:
-    """Refuse dates and durations, which NumPy would take for whole numbers."""
+    """Refuse dates and durations, which NumPy would take for whole numbers, and a series in place of a table."""
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError(f"X must hold numbers, got dates or durations ({X.dtype}): take differences first")
+    for name, kind in getattr(getattr(X, "dtypes", None), "items", tuple)():
+        if getattr(kind, "kind", None) in ("m", "M"):
+            raise ValueError(
+                f"X must hold numbers, got dates or durations in column {name!r}: leave it out, or make it the index"
+            )
+    if hasattr(X, "to_frame") and np.ndim(X) == 1:
+        raise ValueError("X must be a table, got a series: X.to_frame() is a table with one column")
+
+
+def refuse_words(X: Any) -> None:
+    """Refuse columns of words in a data frame that must be all numbers, and name the column."""
+    for name, kind in getattr(getattr(X, "dtypes", None), "items", tuple)():
+        if getattr(kind, "kind", "O") in "biufc":
+            continue
+        word = next((cell for cell in X[name].tolist() if isinstance(cell, str) and not _is_number(cell)), None)
+        if word is not None:
+            raise ValueError(
+                f"X must hold numbers, could not convert string to float: {word!r} in column {name!r}; leave it out, "
+                "or code it, for example by sklearn.preprocessing.OrdinalEncoder"
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+#: A step of so many usual ones is a gap; trading days, with weekends and holidays, have smaller ones.
+GAP = 5.0
+
+
+def find_gap(times: Any) -> tuple[int, Any, Any] | None:
+    """Where a series of times has its largest gap: the row before it, the usual step and the gap; None without one.
+
+    Examples
+    --------
+    >>> from pluri.validation.inputs import find_gap
+    >>> row, usual, gap = find_gap(["2024-01-01", "2024-01-02", "2024-01-03", "2024-02-01"])
+    >>> row, int(gap / usual)
+    (2, 29)
+    """
+    steps = np.diff(np.asarray(times, dtype="datetime64[us]"))
+    if len(steps) < 3 or np.isnat(steps).any():
+        return None
+    usual, row = np.sort(steps)[len(steps) // 2], int(steps.argmax())
+    return (row, usual, steps[row]) if usual > np.timedelta64(0) and steps[row] > GAP * usual else None
+
+
+def warn_of_gaps(X: Any) -> None:
+    """Say so if a data frame, or one of a list, is indexed by times with a gap, for models of equal steps."""
+    for frame in X if isinstance(X, list | tuple) else (X,):
+        index = getattr(frame, "index", None)
+        if getattr(getattr(index, "dtype", None), "kind", None) != "M":
+            continue
+        times = np.asarray(index, dtype="datetime64[us]")
+        found = find_gap(times)
+        if found is not None:
+            row, usual, gap = found
+            warnings.warn(
+                f"X has a gap of {gap / usual:.3g} usual steps after {times[row].astype('datetime64[s]')}, but rows "
+                "are taken as equally far apart: put in rows of NaN (X.asfreq), or give the pieces as a list",
+                UserWarning,
+                stacklevel=4,
+            )
 
 
 def check_counts(X: NDArray[Any]) -> NDArray[Any]:

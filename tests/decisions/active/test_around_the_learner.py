@@ -12,6 +12,7 @@ from pluri.decisions import (
     ActiveLearner,
     Committee,
     QueryByCommittee,
+    StrategyComparison,
     StreamQuery,
     compare_strategies,
     diverse_rows,
@@ -200,3 +201,8 @@ def test_held_out_rows_of_a_comparison_are_in_no_pool():
 def test_comparisons_that_cannot_be_meant_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         compare_strategies(None, X, Y, **{"strategies": ["margin"]} | settings)
+
+
+def test_a_comparison_is_told_in_a_line():
+    found = StrategyComparison(np.arange(3), {"random": np.zeros((2, 3)), "margin": np.ones((2, 3))}, "random", {})
+    assert repr(found) == "<StrategyComparison of random, margin: print its summary()>"

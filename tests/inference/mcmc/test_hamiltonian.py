@@ -318,6 +318,29 @@ def test_hmc_refuses_a_density_of_infinity_as_nuts_does():
             mcmc.sample(kernel, np.zeros(1), n_draws=100, n_warmup=50, random_state=0, warn=False)
 
 
+@pytest.mark.parametrize("factor", [-1.0, 2.0])
+def test_a_wrong_gradient_is_found_at_the_mode_where_it_is_zero_too(factor):
+    precision = np.array([[2.0, 0.5], [0.5, 1.0]])
+    for kernel in (mcmc.NUTS, mcmc.HMC):
+        wrong = kernel(lambda x: (-0.5 * x @ precision @ x, -factor * precision @ x))
+        with pytest.raises(ValueError, match="disagrees with finite differences"):
+            mcmc.sample(wrong, np.zeros(2), n_draws=10, n_warmup=10, random_state=0)
+
+
+def test_densities_whose_gradient_is_zero_at_the_start_are_taken():
+    def ball(x):  # flat within, impossible beyond
+        return (0.0 if x @ x < 1e-4 else -np.inf), np.zeros(2)
+
+    def double_well(x):
+        return float(-((x**2 - 1) ** 2).sum()), -4 * x * (x**2 - 1)
+
+    def peak(x):  # very narrow
+        return -0.5e8 * x @ x, -1e8 * x
+
+    for density in (ball, double_well, peak):
+        mcmc.NUTS(density).init(np.random.default_rng(0), np.zeros(2))
+
+
 def test_a_density_in_single_precision_is_taken():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, 3)).astype(np.float32), 3 * rng.normal(size=500).astype(np.float32)

@@ -58,7 +58,7 @@ def _self_test(quiet: bool) -> list[Any]:
 
     if not quiet:
         note("\nThe first run compiles what it needs; later runs are faster.")
-        show("self-test")
+        show("\nself-test")
     findings = []
     for title, check in CHECKS.items():
         findings.append(run(title, check))

@@ -32,7 +32,7 @@ from pluri.validation import Number, RandomState, Whole, as_generator, check_val
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StrategyComparison:
     """Learning curves of several strategies over paired repeats.
 
@@ -52,6 +52,9 @@ class StrategyComparison:
     scores: Mapping[str, Array]
     baseline: str
     n_oracle_calls: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        return f"<StrategyComparison of {', '.join(self.scores)}: print its summary()>"
 
     def mean(self, name: str) -> Array:
         """Mean score over repeats, of shape (n_rounds,)."""

@@ -59,6 +59,7 @@ class UnstableWarning(UserWarning):
 class CountSystem(TakesSequences, SystemDescription, CallbackSupport, EMEstimator):
     """Base of `PoissonDynamicalSystem` and `CountDynamicalSystem`; not to be used by itself."""
 
+    _equal_steps: ClassVar[bool] = True
     _parameters: ClassVar[dict[str, Allowed]] = {
         "n_components": Whole(1),
         "inference": Only("vb", "laplace"),

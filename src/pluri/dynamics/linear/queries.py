@@ -32,6 +32,7 @@ REQUESTS = BOUNDARIES | {"inputs": True}
 class LinearQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesSequences):
     """Methods of a fitted linear dynamical system, or of one whose parameters were set by hand."""
 
+    _equal_steps: ClassVar[bool] = True
     __metadata_request__predict: ClassVar[dict[str, bool]] = REQUESTS
     __metadata_request__transform: ClassVar[dict[str, bool]] = REQUESTS
     __metadata_request__score: ClassVar[dict[str, bool]] = REQUESTS | {"sample_weight": True}

@@ -33,6 +33,7 @@ Integers = NDArray[np.int64]
 class SwitchingQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesSequences):
     """Methods of a fitted switching system, or of one whose parameters were set by hand."""
 
+    _equal_steps: ClassVar[bool] = True
     __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = BOUNDARIES
     __metadata_request__transform: ClassVar[dict[str, bool]] = BOUNDARIES

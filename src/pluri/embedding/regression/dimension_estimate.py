@@ -59,7 +59,8 @@ def nsr_dimension(
     Returns
     -------
     DimensionEstimate
-        Dimension, interval and local dimensions. Whether chains have settled is not looked at here.
+        Dimension, interval and local dimensions. Whether chains have settled is not looked at here. A warning says if
+        the dimension is above the number of columns.
 
     Examples
     --------
@@ -80,4 +81,11 @@ def nsr_dimension(
     draws = model.trace_.flat("dimension" if by_support else "effective_rank")
     low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2])
     local = model.local_dimension_ if by_support else model.local_effective_rank_
+    if draws.mean() > model.n_features_in_:
+        warnings.warn(
+            f"{draws.mean():.1f} coordinates are in use, more than the {model.n_features_in_} columns of X can have "
+            'dimensions: estimate="effective_rank" counts the directions that matter',
+            UserWarning,
+            stacklevel=2,
+        )
     return DimensionEstimate(float(draws.mean()), (float(low), float(high)), local)

@@ -374,7 +374,7 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
         shares[used, rank] = 1.0
         self.predictive_ = replace(everyone, shares=shares)
         self._name_clusters(rows.data, rank[labels], counts)
-        self.labels_ = self.predict(data)
+        self.labels_ = self.predictive_.probabilities(checked_data(likelihood, data)).argmax(axis=1)
         self.concentration_ = mean_concentration(q.alpha)
         self.elbo_, self.lower_bound_ = result.trace.tolist(), float(result.elbo)
         self.n_iter_, self.converged_ = int(result.n_iter), bool(result.converged)

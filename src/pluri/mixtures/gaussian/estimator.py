@@ -227,6 +227,12 @@ class GaussianMixture(MixtureModel):
             repulsion=self._repulsion(source),
         )
 
+    def _check_rows(self, X: Any, *, fitting: bool) -> Any:
+        rows = super()._check_rows(X, fitting=fitting)
+        if fitting:
+            given.warn_of_floor(rows, float(self.reg_covar), getattr(self, "feature_names_in_", None))
+        return rows
+
     def _conjugate_prior(self, source: Source | None, n_features: int) -> dict[str, Any]:
         prior: dict[str, Any] = {}
         if self.mean_precision_prior:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Real
 from typing import Any
 
@@ -10,6 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 Array = NDArray[np.float64]
+
+
+def warn_of_floor(rows: Array, floor: float, names: Any = None) -> None:
+    """Say so if the least variance that a component may have is above that of a whole column."""
+    lowest, highest = np.fmin.reduce(rows, axis=0, initial=np.inf), np.fmax.reduce(rows, axis=0, initial=-np.inf)
+    # The variance of numbers in an interval is at most the square of half its length: no pass for sums of squares.
+    narrow = np.flatnonzero((highest > lowest) & (0.5 * highest - 0.5 * lowest < np.sqrt(floor)))
+    if narrow.size:
+        column = int(narrow[0]) if names is None else names[narrow[0]]
+        warnings.warn(
+            f"reg_covar={floor:g} is above the variance of column {column!r} of X, which no component can then divide: "
+            "scale X, or lower reg_covar",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def covariance_shape(covariance_type: str, n_components: int, n_features: int) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ from pluri.mixtures.naive_bayes.queries import LogOdds, NaiveBayesQueries, block
 from pluri.priors import Beta
 from pluri.validation import Allowed, Made, Number, Only, Stored, Whole, check_parameters
 from pluri.validation.estimator import Estimator
+from pluri.validation.inputs import refuse_words
 
 __all__ = ["LogOdds", "NaiveBayes"]
 
@@ -50,7 +51,8 @@ class NaiveBayes(NaiveBayesQueries, NaiveBayesInformation, ClassifierMixin, Esti
     Parameters
     ----------
     family : {"bernoulli", "gaussian", "categorical"} or list of these, default="bernoulli"
-        The distribution of every feature, or of each column.
+        The distribution of every feature, or of each column. Categories are whole numbers from 0
+        (`sklearn.preprocessing.OrdinalEncoder` makes them of words).
     inference : {"map", "ml", "bayes"}, default="map"
         Posterior modes, maximum likelihood, or posterior means with the exact predictive of a new row (Student-t for
         Gaussian features).
@@ -150,6 +152,7 @@ class NaiveBayes(NaiveBayesQueries, NaiveBayesInformation, ClassifierMixin, Esti
         sample_weight : array of shape (n_samples,), optional
             A weight of 2 is the same as the row twice.
         """
+        refuse_words(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         return self._learn(X, y, np.unique(y), sample_weight, afresh=True)
@@ -170,6 +173,7 @@ class NaiveBayes(NaiveBayesQueries, NaiveBayesInformation, ClassifierMixin, Esti
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be given at the first call of partial_fit, got None")
+        refuse_words(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=first)
         check_classification_targets(y)
         known = unique_labels(classes) if classes is not None else self.classes_

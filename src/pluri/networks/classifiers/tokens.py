@@ -96,6 +96,9 @@ def _table(owner: Any, X: Any, reset: bool) -> TokenLists:
 
 def _lists(items: list[Any]) -> TokenLists:
     """Sequences of tokens of one kind: the first token decides which."""
+    if 2 * sum(isinstance(item, str) for item in items) > len(items):
+        number = next(number for number, item in enumerate(items) if not isinstance(item, str))
+        raise ValueError(f"X must be all texts, or all sequences of tokens, got {items[number]!r} at {number}")
     for number, item in enumerate(items):
         if isinstance(item, str | bytes) or not hasattr(item, "__len__") or np.ndim(item[0] if len(item) else 0) > 0:
             raise ValueError(f"X must be all texts, or all sequences of tokens, got {item!r} at {number}")

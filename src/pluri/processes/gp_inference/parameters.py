@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from pluri.priors.hyperpriors import HyperPrior, LogUniform, Uniform
 
@@ -111,6 +114,44 @@ def by_name(parameters: tuple[Parameter, ...], theta: Array) -> dict[str, Any]:
         values[parameter.name] = part if parameter.size > 1 else part[0]
         start += parameter.size
     return values
+
+
+def default_kernel(extent: float = 1.0, spread: float = 1.0) -> Any:
+    """A signal variance of 1 and a length-scale of 1, which may be learned as far as data of this scale ask for."""
+    return ConstantKernel(1.0, scaled_bounds(spread)) * RBF(1.0, scaled_bounds(extent))
+
+
+def scaled_bounds(scale: float) -> tuple[float, float]:
+    """scikit-learn's bounds, wider for data whose scale is not 1."""
+    return 1e-5 * min(1.0, scale), 1e5 * max(1.0, scale)
+
+
+def start_of_scale(extent: float, spread: float, noise: float | None) -> Array:
+    """Theta of the default kernel (and of the noise, as a share of the spread) at which to start on such data."""
+    start = [spread, 0.3 * extent] if noise is None else [spread, 0.3 * extent, noise * spread]
+    return np.log(start)
+
+
+def warn_of_offset(residual: Array, unexplained: Array) -> None:
+    """Say so if what a fit leaves unexplained is much the same number for every row.
+
+    Parameters
+    ----------
+    residual : (n,)
+        Observations minus the prior mean.
+    unexplained : (n,)
+        Observations minus the posterior mean.
+    """
+    offset = float(unexplained.mean())
+    error = float(unexplained.std()) / math.sqrt(len(unexplained))
+    if abs(offset) > max(5.0 * error, 0.3 * math.sqrt(np.mean(residual**2))):
+        warnings.warn(
+            f"the fit leaves out {offset:.3g} of every y on average, so that predictions are that far off: y is far "
+            "from its prior mean, or the units of X or y from the kernel's; set normalize_y=True, standardise X, or "
+            "give a kernel with a length-scale and bounds that fit the data",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def measure_inputs(X: Any) -> float:

@@ -22,6 +22,8 @@ def join_labels(y: Any) -> tuple[NDArray[Any], Integers | None]:
     """Labels in one array, and how many each sequence has if they came as a list of sequences."""
     if y is None:
         raise ValueError("HMMClassifier requires y to be passed, but the target y is None")
+    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1:
+        y = list(y)  # sequences of one length: a row for each
     if isinstance(y, list | tuple) and len(y) > 0 and all(_is_sequence(item) for item in y):
         parts = [_as_array(item) for item in y]
         filled = [part for part in parts if len(part)]  # an empty list would bring in a type of its own

@@ -51,7 +51,7 @@ def as_days(dates: Any, argument: str = "dates") -> Days:
     if isinstance(dates, str):
         raise ValueError(f"{argument} must have a date for each document, got the text {dates!r}")
     kind = getattr(getattr(dates, "dtype", None), "kind", "")
-    if kind == "M":
+    if kind == "M" and getattr(dates.dtype, "tz", None) is None:  # with a time zone: the day there, not in Greenwich
         return np.asarray(dates).astype("datetime64[D]")
     if kind in ("i", "u", "f"):
         raise ValueError(f"{argument} must be dates, such as 2024-03-31, got numbers: convert them first")

@@ -74,7 +74,7 @@ class WordDrift:
     z: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TopicTrends:
     """What changes over time; see :func:`topic_trends`.
 
@@ -104,6 +104,10 @@ class TopicTrends:
     words: NDArray[Any]
     word_trends: WordTrends | None
     misfit: Misfit | None = None
+
+    def __repr__(self) -> str:
+        n_periods = len(self.over_time.starts)
+        return f"<TopicTrends of {len(self.labels)} topics in {n_periods} periods: see emerging(), fading() and misfit>"
 
     def emerging(self) -> list[TopicChange]:
         """Topics whose share rose, when that was first seen, the earliest first."""

@@ -194,6 +194,12 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
 
     def _checked_response(self, y: Any) -> NDArray[Any]:
         response = column_or_1d(y, warn=True)
+        unknown = [row for row, label in enumerate(response.tolist()) if label is None or label != label]
+        if unknown:
+            raise ValueError(
+                f"y must have a class for each document, got {response[unknown[0]]!r} in row {unknown[0]}: Input y "
+                "contains NaN or None; leave such documents out"
+            )
         check_classification_targets(response)
         self.classes_, label = np.unique(response, return_inverse=True)
         if len(self.classes_) < 2:

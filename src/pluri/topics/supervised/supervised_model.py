@@ -93,6 +93,7 @@ class SupervisedTopicModel(mcmc.Sampled, FlatTopicModel):
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Whole counts of words.
         y : array-like of shape (n_documents,)
+            Ratings, NaN where one is not known; or a class for each document.
 
         Returns
         -------
