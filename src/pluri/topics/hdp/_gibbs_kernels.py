@@ -14,7 +14,9 @@ import math
 from pluri.engine.compiled import compiled
 
 #: Slots that are looked through at a time. Numbers of slots are multiples of it.
-BLOCK = 16
+BLOCK = 8
+#: Products whose logarithm is wanted are begun anew before they would leave the range from this to its inverse.
+SMALL = 1e-200
 
 
 @compiled(allocates=False)
@@ -118,19 +120,34 @@ def sweep(rng, tokens, start, hyper, state, room):
             base[k] = (here[k] + alpha * weights[k]) / (sizes[k] + total_prior)
         while t < end and fresh < capacity:
             w, old = words[t], labels[t]
-            if old >= 0:
+            if old >= 0 and sizes[old] == 1:
+                # The last token of a topic: its stick goes to the rest.
                 counts[w, old] -= 1
-                sizes[old] -= 1
-                here[old] -= 1.0
-                if sizes[old] == 0:
-                    rest[0] += weights[old]
-                    weights[old] = 0.0
-                    fresh = min(fresh, old)
-                base[old] = (here[old] + alpha * weights[old]) / (sizes[old] + total_prior)
+                sizes[old] = 0
+                here[old] = 0.0
+                rest[0] += weights[old]
+                weights[old] = 0.0
+                base[old] = 0.0
+                fresh = min(fresh, old)
+                old = -1
             total = score_slots(counts[w], base, eta, high, scores)
-            target = rng.random() * (total + alpha * rest[0] / n_words)
+            low, stay = 0.0, 0.0
+            if old >= 0:
+                low = (here[old] - 1.0 + alpha * weights[old]) / (sizes[old] - 1 + total_prior)
+                stay = (counts[w, old] - 1 + eta) * low
+                total = max(total - scores[old], 0.0)
+            # The present topic comes first: if the draw falls on it, as it mostly does, nothing changes.
+            target = rng.random() * (stay + total + alpha * rest[0] / n_words) - stay
+            if target < 0.0:
+                t += 1
+                continue
             if target < total:
+                if old >= 0:
+                    scores[old] = 0.0
                 new = find_slot(target, high, scores)
+                if scores[new] == 0.0:  # what was left of the total after a difference was rounding
+                    t += 1
+                    continue
             else:
                 new = fresh
                 break_off(rng, gamma, weights, rest, new)
@@ -138,6 +155,11 @@ def sweep(rng, tokens, start, hyper, state, room):
                     for k in range(high, high + BLOCK):
                         base[k] = 0.0
                     high += BLOCK
+            if old >= 0:
+                counts[w, old] -= 1
+                sizes[old] -= 1
+                here[old] -= 1.0
+                base[old] = low
             labels[t] = new
             counts[w, new] += 1
             sizes[new] += 1
