@@ -1,12 +1,12 @@
-"""Can the trees and graphs of topics be read? Sizes of hierarchies at default settings on four corpora.
+"""Can the trees and graphs of topics be read? Sizes of hierarchies at default settings on five corpora.
 
 Readable is a hierarchy in which no topic has more than 12 children and no branch less than 1 % of the words. Printed
 for HierarchicalLDA, ConceptGraph and TreeTopicModel at their defaults, and for TopicTree of flat topics: topics and
-edges, the most children, the smallest branch; then the same after `TopicGraph.readable()`, and how many of the words
-are then counted with a topic above their own.
+edges, the most children, the smallest branch; then the same after `TopicGraph.readable()`, which pages, figures and
+the command show at first, and how many of the words are then counted with a topic above their own.
 
-Needs the files of `load_psychological_review`, `load_newsgroups`, `load_ap_news` and `load_reuters` in PLURI_DATA; what
-is not there is left out.
+Needs the files of `load_psychological_review`, `load_newsgroups`, `load_nips_papers`, `load_ap_news` and `load_reuters`
+in PLURI_DATA; what is not there is left out.
 
     python benchmarks/accuracy/readable_hierarchies.py                    # 1000 documents of each
     python benchmarks/accuracy/readable_hierarchies.py --smaller          # with settings for smaller hierarchies
@@ -23,7 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from pluri.datasets import count_words, load_ap_news, load_newsgroups, load_psychological_review, load_reuters
+from pluri.datasets import (
+    count_words,
+    load_ap_news,
+    load_newsgroups,
+    load_nips_papers,
+    load_psychological_review,
+    load_reuters,
+)
 from pluri.topics import (
     ConceptGraph,
     HierarchicalLDA,
@@ -38,6 +45,7 @@ CORPORA: dict[str, Callable[[], Any]] = {
     "news": load_ap_news,
     "posts": lambda: count_words(load_newsgroups(), min_documents=5, max_share=0.5),
     "stories": lambda: count_words(load_reuters(), min_documents=5, max_share=0.5),
+    "papers": load_nips_papers,
 }
 MODELS: dict[str, Callable[..., Any]] = {
     "HierarchicalLDA": HierarchicalLDA,
