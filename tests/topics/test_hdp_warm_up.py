@@ -36,17 +36,19 @@ def random_slots(seed=0, n_topics=4):
 
 def check_counts(slots):
     """Counts and sizes are those of the labels."""
-    counts = np.zeros_like(slots.counts)
-    np.add.at(counts, (slots.tokens.words, slots.labels), 1)
+    counts, kept = np.zeros_like(slots.counts), slots.labels >= 0
+    np.add.at(counts, (slots.tokens.words[kept], slots.labels[kept]), 1)
     np.testing.assert_array_equal(counts, slots.counts)
     np.testing.assert_array_equal(counts.sum(axis=0), slots.sizes)
 
 
-def test_words_taken_out_are_predicted_as_one_by_one():
+@pytest.mark.parametrize("which", ["a whole topic", "a topic, token by token", "tokens of several topics"])
+def test_words_taken_out_are_predicted_as_one_by_one(which):
     """Against the sum over topics of a token's probability given those that remain, in plain arrays."""
     slots = random_slots()
     tokens, labels, weights = slots.tokens, slots.labels.astype(int), slots.weights
-    members, n_words, total = np.flatnonzero(labels == 2), slots.tokens.n_words, 0.0
+    members = np.arange(0, len(labels), 3) if which.startswith("tokens") else np.flatnonzero(labels == 2)
+    n_words, total = slots.tokens.n_words, 0.0
     alive = np.flatnonzero(slots.sizes)
     for t in members:
         labels[t] = -1
@@ -60,9 +62,12 @@ def test_words_taken_out_are_predicted_as_one_by_one():
         ]
         total += np.log(np.sum(score))
     state = SlotState(slots.labels, slots.counts, slots.sizes, weights, slots.rest)
-    found = _dissolve_kernels.take_out(members, tokens.arrays, slots.hyper, state, 16, SlotRoom.of(slots.capacity))
+    given = members, tokens.arrays, slots.hyper, state, slots.capacity, SlotRoom.of(slots.capacity)
+    whole = which == "a whole topic"
+    found = _dissolve_kernels.empty(2, *given) if whole else _dissolve_kernels.take_out(*given)
     assert found == pytest.approx(total, rel=1e-10)
     np.testing.assert_array_equal(slots.labels, labels)
+    check_counts(slots)
 
 
 @pytest.mark.parametrize("seed", range(5))
