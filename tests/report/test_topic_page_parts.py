@@ -8,6 +8,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pluri.report import DocumentIndex, topic_report
@@ -19,6 +20,14 @@ FIRST = np.datetime64("2024-01-01")
 
 def data_of(page):
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_index_takes_columns_of_a_frame_by_their_places():
+    titles, shares = [f"letter {row}" for row in range(4)], np.eye(4)
+    days = np.array(["2024-01-01", "NaT", "2024-01-03", "2024-01-04"], "M8[D]")
+    expected = DocumentIndex().add(titles, titles, shares, days).to_dict()
+    column, dates = (pd.Series(values, index=[3, 2, 1, 0]) for values in (titles, days))
+    assert DocumentIndex().add(column, column, shares, dates).to_dict() == expected
 
 
 def test_the_index_stays_within_its_bound_and_says_what_it_lists():
