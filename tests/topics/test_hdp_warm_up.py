@@ -182,7 +182,10 @@ def test_hurried_chains_are_warned_of():
 
 
 def test_start_of_the_ascent_has_all_tokens_and_lifts_the_bound():
-    """The same settings from documents end lower; weights that are not whole are rounded without bias."""
+    """The same settings from documents end lower; weights that are not whole are rounded without bias.
+
+    Nine starts of ten end no lower than a thousandth below; fewer than five of twelve would be a false alarm of 4e-6.
+    """
     X = themes(60)[0]
     found = topics_of_chain(np.random.default_rng(0), sparse.csr_matrix(X), 5)
     assert found.shape == (5, 60)
@@ -190,6 +193,11 @@ def test_start_of_the_ascent_has_all_tokens_and_lifts_the_bound():
     halves = topics_of_chain(np.random.default_rng(0), sparse.csr_matrix(X * 0.5), 5)
     assert halves.sum() == pytest.approx(0.5 * X.sum(), rel=0.05)
     assert topics_of_chain(np.random.default_rng(0), sparse.csr_matrix(np.full((1, 3), 1e-9)), 5) is None
-    settings = {"max_topics": 6, "max_doc_topics": 4, "topic_word_prior": 0.1, "random_state": 0}
-    bounds = [HDPTopicModel("vb", init=init, **settings).fit(X).bound_ for init in ("auto", "documents")]
-    assert bounds[0] >= bounds[1] - 1e-3 * abs(bounds[1])
+    settings, n_above = {"max_topics": 6, "max_doc_topics": 4, "topic_word_prior": 0.1}, 0
+    for seed in range(12):
+        ours, theirs = (
+            HDPTopicModel("vb", init=init, random_state=seed, **settings).fit(X).bound_
+            for init in ("auto", "documents")
+        )
+        n_above += ours >= theirs - 1e-3 * abs(theirs)
+    assert n_above >= 5
