@@ -181,10 +181,11 @@ def test_hurried_chains_are_warned_of():
         HDPTopicModel(n_warmup=0, n_draws=12, n_chains=2, random_state=0).fit(themes()[0])
 
 
+@pytest.mark.filterwarnings("ignore:all 6 topics are in use")
 def test_start_of_the_ascent_has_all_tokens_and_lifts_the_bound():
     """The same settings from documents end lower; weights that are not whole are rounded without bias.
 
-    Nine starts of ten end no lower than a thousandth below; fewer than five of twelve would be a false alarm of 4e-6.
+    Of six starts five end no lower than a thousandth below; fewer than four of twelve would be a false alarm of 1e-5.
     """
     X = themes(60)[0]
     found = topics_of_chain(np.random.default_rng(0), sparse.csr_matrix(X), 5)
@@ -195,9 +196,10 @@ def test_start_of_the_ascent_has_all_tokens_and_lifts_the_bound():
     assert topics_of_chain(np.random.default_rng(0), sparse.csr_matrix(np.full((1, 3), 1e-9)), 5) is None
     settings, n_above = {"max_topics": 6, "max_doc_topics": 4, "topic_word_prior": 0.1}, 0
     for seed in range(12):
+        X = themes(60, seed)[0]
         ours, theirs = (
             HDPTopicModel("vb", init=init, random_state=seed, **settings).fit(X).bound_
             for init in ("auto", "documents")
         )
         n_above += ours >= theirs - 1e-3 * abs(theirs)
-    assert n_above >= 5
+    assert n_above >= 4
