@@ -74,7 +74,7 @@ class WordDrift:
     z: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TopicTrends:
     """What changes over time; see :func:`topic_trends`.
 
@@ -104,6 +104,10 @@ class TopicTrends:
     words: NDArray[Any]
     word_trends: WordTrends | None
     misfit: Misfit | None = None
+
+    def __repr__(self) -> str:
+        told = self.summary().splitlines()[:-1]
+        return f"<TopicTrends in {self.over_time!r}: {told[0] if len(told) == 1 else f'{len(told)} changes'}>"
 
     def emerging(self) -> list[TopicChange]:
         """Topics whose share rose, when that was first seen, the earliest first."""
