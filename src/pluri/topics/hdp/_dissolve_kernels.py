@@ -9,7 +9,7 @@ densities would not do: they are higher where tokens have no choice.
 import math
 
 from pluri.engine.compiled import compiled
-from pluri.topics.hdp._gibbs_kernels import SMALL, find_slot, score_slots, slots_in_use
+from pluri.topics.hdp._gibbs_kernels import SMALL, draw_slot, slots_in_use
 
 #: Scans over the tokens of the topic after they were given other topics.
 N_SCANS = 1
@@ -116,20 +116,14 @@ def put_in(rng, members, tokens, hyper, state, high, room):
         if d != last:
             look_at(d, offsets, hyper, state, high, room)
             last = d
-        total, stay, low = score_slots(counts[w], base, eta, high, scores), 0.0, 0.0
-        if old >= 0:  # the present topic comes first, as in the pass over tokens
+        stay, low = 0.0, 0.0
+        if old >= 0:
             low = (here[old] - 1.0 + alpha * weights[old]) / (sizes[old] - 1 + whole)
             stay = (counts[w, old] - 1 + eta) * low
-            total = max(total - scores[old], 0.0)
-        target = rng.random() * (stay + total) - stay
-        if target < 0.0:
+        new = draw_slot(rng, counts[w], old, stay, 0.0, eta, high, base, scores)
+        if new == old:
             continue
         if old >= 0:
-            scores[old] = 0.0
-        new = find_slot(target, high, scores)
-        if old >= 0:
-            if scores[new] == 0.0:
-                continue
             counts[w, old] -= 1
             sizes[old] -= 1
             here[old] -= 1.0

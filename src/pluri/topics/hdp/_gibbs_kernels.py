@@ -87,6 +87,27 @@ def find_slot(target, high, scores):
     return chosen if chosen >= 0 else largest(high, scores)
 
 
+@compiled(inner=True, allocates=False)
+def draw_slot(rng, row, old, stay, opened, eta, high, base, scores):
+    """Slot of a token whose slot so far, `old`, has the score `stay`; -1 for a new topic, whose score is `opened`.
+
+    The slot so far comes first: draws mostly fall on it, and then nothing changes. Scores of the others count the token
+    still, which makes no difference to them.
+    """
+    total = score_slots(row, base, eta, high, scores)
+    if old >= 0:
+        total = max(total - scores[old], 0.0)
+    target = rng.random() * (stay + total + opened) - stay
+    if target < 0.0:
+        return old
+    if opened > 0.0 and target >= total:
+        return -1
+    if old >= 0:
+        scores[old] = 0.0
+    new = find_slot(target, high, scores)
+    return new if old < 0 or scores[new] > 0.0 else old  # what a difference left of the total may be rounding
+
+
 @compiled(allocates=False)
 def break_off(rng, gamma, weights, rest, slot):
     """Give a new topic its piece of the stick without topics: Beta(1, gamma), by the inverse of its distribution."""
@@ -130,25 +151,15 @@ def sweep(rng, tokens, start, hyper, state, room):
                 base[old] = 0.0
                 fresh = min(fresh, old)
                 old = -1
-            total = score_slots(counts[w], base, eta, high, scores)
             low, stay = 0.0, 0.0
             if old >= 0:
                 low = (here[old] - 1.0 + alpha * weights[old]) / (sizes[old] - 1 + total_prior)
                 stay = (counts[w, old] - 1 + eta) * low
-                total = max(total - scores[old], 0.0)
-            # The present topic comes first: if the draw falls on it, as it mostly does, nothing changes.
-            target = rng.random() * (stay + total + alpha * rest[0] / n_words) - stay
-            if target < 0.0:
+            new = draw_slot(rng, counts[w], old, stay, alpha * rest[0] / n_words, eta, high, base, scores)
+            if new >= 0 and new == old:
                 t += 1
                 continue
-            if target < total:
-                if old >= 0:
-                    scores[old] = 0.0
-                new = find_slot(target, high, scores)
-                if scores[new] == 0.0:  # what was left of the total after a difference was rounding
-                    t += 1
-                    continue
-            else:
+            if new < 0:
                 new = fresh
                 break_off(rng, gamma, weights, rest, new)
                 if new >= high:
