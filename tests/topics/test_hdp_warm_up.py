@@ -8,9 +8,11 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri.engine.compiled import compiled
 from pluri.inference import mcmc
 from pluri.topics.documents import tokens_of
-from pluri.topics.hdp import HDPTopicModel, TopicGibbs, _dissolve_kernels
+from pluri.topics.hdp import HDPTopicModel, TopicGibbs
+from pluri.topics.hdp._dissolve_kernels import empty, take_out
 from pluri.topics.hdp.chain_start import topics_of_chain
 from pluri.topics.hdp.gibbs_fit import GibbsFit
 from pluri.topics.hdp.slots import SlotRoom, Slots, SlotState
@@ -42,6 +44,16 @@ def check_counts(slots):
     np.testing.assert_array_equal(counts.sum(axis=0), slots.sizes)
 
 
+@compiled(cache=False)
+def emptied(gone, members, tokens, hyper, state, high, room):
+    return empty(gone, members, tokens, hyper, state, high, room)
+
+
+@compiled(cache=False)
+def taken_out(members, tokens, hyper, state, high, room):
+    return take_out(members, tokens, hyper, state, high, room)
+
+
 @pytest.mark.parametrize("which", ["a whole topic", "a topic, token by token", "tokens of several topics"])
 def test_words_taken_out_are_predicted_as_one_by_one(which):
     """Against the sum over topics of a token's probability given those that remain, in plain arrays."""
@@ -64,7 +76,7 @@ def test_words_taken_out_are_predicted_as_one_by_one(which):
     state = SlotState(slots.labels, slots.counts, slots.sizes, weights, slots.rest)
     given = members, tokens.arrays, slots.hyper, state, slots.capacity, SlotRoom.of(slots.capacity)
     whole = which == "a whole topic"
-    found = _dissolve_kernels.empty(2, *given) if whole else _dissolve_kernels.take_out(*given)
+    found = emptied(2, *given) if whole else taken_out(*given)
     assert found == pytest.approx(total, rel=1e-10)
     np.testing.assert_array_equal(slots.labels, labels)
     check_counts(slots)

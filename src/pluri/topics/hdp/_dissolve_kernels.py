@@ -39,7 +39,7 @@ def sum_slots(row, base, eta, high):
     return total
 
 
-@compiled(allocates=False)
+@compiled(inner=True, allocates=False)
 def empty(gone, members, tokens, hyper, state, high, room):
     """Change `state`: remove all tokens of topic `gone`.
 
@@ -73,7 +73,7 @@ def empty(gone, members, tokens, hyper, state, high, room):
     return total + math.log(product)
 
 
-@compiled(allocates=False)
+@compiled(inner=True, allocates=False)
 def take_out(members, tokens, hyper, state, high, room):
     """Change `state`: remove the tokens from their topics.
 
