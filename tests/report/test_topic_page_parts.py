@@ -8,6 +8,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pluri.report import DocumentIndex, topic_report
@@ -19,6 +20,14 @@ FIRST = np.datetime64("2024-01-01")
 
 def data_of(page):
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_index_takes_columns_of_a_frame_by_their_places():
+    titles, shares = [f"letter {row}" for row in range(4)], np.eye(4)
+    days = np.array(["2024-01-01", "NaT", "2024-01-03", "2024-01-04"], "M8[D]")
+    expected = DocumentIndex().add(titles, titles, shares, days).to_dict()
+    column, dates = (pd.Series(values, index=[3, 2, 1, 0]) for values in (titles, days))
+    assert DocumentIndex().add(column, column, shares, dates).to_dict() == expected
 
 
 def test_the_index_stays_within_its_bound_and_says_what_it_lists():
@@ -94,12 +103,14 @@ def test_labels_of_many_topics_are_there_and_do_not_cover_each_other(topics, n_t
     assert over.sum() == len(a)  # each covers itself
 
 
-def dated_page(topics, n_topics=8, kind="flat", n_documents=300):
+def dated_page(topics, n_topics=8, kind="flat", n_documents=300, pause=0):
+    """Ten documents a week; a topic emerges in week 24, after a pause of some weeks."""
     model = topics(n_topics, 120, kind=kind, n_documents=n_documents)
     rng = np.random.default_rng(1)
     shares = model.shares_.copy()
     dates = FIRST + 7 * (np.arange(n_documents) // 10)
     late = np.flatnonzero(dates >= FIRST + 7 * 24)
+    dates[late] += 7 * pause
     shares[: late[0], 3] = 0.001
     shares[late[: len(late) // 2 * 2], 3] = 0.8
     shares /= shares.sum(axis=1, keepdims=True)
@@ -144,6 +155,17 @@ def test_time_documents_and_the_slider_work_together(browse, topics):
     assert "zebra3" in said["excerpt"]
     assert said["newest"] == str(FIRST + 7 * 29)
     assert said["cleared"] == "#view=documents"
+
+
+def test_weeks_without_documents_are_no_data(browse, topics):
+    _, _, page = dated_page(topics, pause=3)
+    program = """
+        say.pale = $$('.stream .empty title').map((title) => title.textContent);
+        say.notes = $$('.changes .note').map((note) => note.textContent).join(' ');
+    """
+    _, _, said = browse(page, "#view=time", program)
+    assert said["pale"] == [f"{FIRST + 7 * week}: no documents" for week in (24, 25, 26)]
+    assert "3 weeks without documents: pale." in said["notes"]
 
 
 def test_the_search_finds_words_that_no_topic_lists_and_every_document(browse, topics):

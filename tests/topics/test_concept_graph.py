@@ -499,7 +499,7 @@ def test_refit_that_fails_leaves_the_model_as_it_was(labelled):
 def test_the_usual_number_of_nodes_leaves_room_beside_a_given_graph():
     X, _ = animal_documents(10)
     settings = {"topic_word_prior": 0.1, "n_warmup": 2, "n_draws": 1, "random_state": 0}
-    assert ConceptGraph(3, **settings).fit(X).position_["n_nodes"].tolist() == [0, 1, 25, 25]
+    assert ConceptGraph(3, **settings).fit(X).position_["n_nodes"].tolist() == [0, 1, 12, 12]
     wide = {"root": [f"child {i}" for i in range(30)]}
     assert ConceptGraph(3, graph=wide, **settings).fit(X).position_["n_nodes"].tolist() == [0, 1, 42, 42]
     with pytest.raises(ValueError, match="max_nodes_per_level must be at least 30"):
@@ -512,12 +512,12 @@ def test_no_limit_grows_and_warns_of_nodes_for_every_other_document():
     with pytest.warns(UserWarning, match="nodes for 60 documents; give max_nodes_per_level"):
         model = ConceptGraph(2, max_nodes_per_level=None, **settings).fit(X)
     assert model.n_topics_ > 30
-    with pytest.warns(UserWarning, match="all 25 nodes of level 1 are used; give max_nodes_per_level"):
+    with pytest.warns(UserWarning, match="all 12 nodes of level 1 are used; give max_nodes_per_level"):
         usual = ConceptGraph(2, **settings).fit(X)
-    assert usual.n_topics_ == 26
-    assert usual.nodes_by_level_.tolist() == [[1, 1], [25, 25]]
-    assert "nodes by level: 1 of 1, 25 of 25" in usual.summary()
-    ConceptGraph(2, max_nodes_per_level=25, **settings).fit(X)  # said so: no warning
+    assert usual.n_topics_ == 13
+    assert usual.nodes_by_level_.tolist() == [[1, 1], [12, 12]]
+    assert "nodes by level: 1 of 1, 12 of 12" in usual.summary()
+    ConceptGraph(2, max_nodes_per_level=12, **settings).fit(X)  # said so: no warning
 
 
 def test_labels_without_a_graph_are_not_passed_over_in_silence():

@@ -283,14 +283,20 @@ def test_topics_beyond_the_room_are_born_in_the_middle_of_a_sweep():
 
 
 def test_merge_finds_duplicates_that_tokens_do_not_leave():
-    """One topic cut in two by documents: proposals join it in the first sweeps."""
-    X = np.random.default_rng(0).multinomial(60, [0.25] * 4, size=40)
-    kernel, rng = kernel_of(X, n_proposals=10), np.random.default_rng(1)
-    labels = (kernel.tokens.documents % 2).astype(np.int32)
-    state = kernel.init(rng, kernel.start(labels))
-    for _ in range(5):
-        state, _ = kernel.step(rng, state)
-    assert np.bincount(state.position["labels"]).max() > 0.95 * kernel.tokens.n_tokens
+    """One topic cut in two by documents: proposals join it in the first sweeps.
+
+    Nineteen chains of twenty then have nine tenths of the tokens in one topic; that fewer than half of twelve have
+    would be a false alarm of 1e-6.
+    """
+    X, n_joined = np.random.default_rng(0).multinomial(60, [0.25] * 4, size=40), 0
+    for seed in range(12):
+        kernel, rng = kernel_of(X, n_proposals=10), np.random.default_rng(seed)
+        labels = (kernel.tokens.documents % 2).astype(np.int32)
+        state = kernel.init(rng, kernel.start(labels))
+        for _ in range(5):
+            state, _ = kernel.step(rng, state)
+        n_joined += np.bincount(state.position["labels"]).max() > 0.9 * kernel.tokens.n_tokens
+    assert n_joined >= 6
 
 
 def test_pairs_are_drawn_alike_in_both_orders():

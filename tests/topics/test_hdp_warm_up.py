@@ -8,9 +8,11 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri.engine.compiled import compiled
 from pluri.inference import mcmc
 from pluri.topics.documents import tokens_of
-from pluri.topics.hdp import HDPTopicModel, TopicGibbs, _dissolve_kernels
+from pluri.topics.hdp import HDPTopicModel, TopicGibbs
+from pluri.topics.hdp._dissolve_kernels import empty, take_out
 from pluri.topics.hdp.chain_start import topics_of_chain
 from pluri.topics.hdp.gibbs_fit import GibbsFit
 from pluri.topics.hdp.slots import SlotRoom, Slots, SlotState
@@ -36,17 +38,29 @@ def random_slots(seed=0, n_topics=4):
 
 def check_counts(slots):
     """Counts and sizes are those of the labels."""
-    counts = np.zeros_like(slots.counts)
-    np.add.at(counts, (slots.tokens.words, slots.labels), 1)
+    counts, kept = np.zeros_like(slots.counts), slots.labels >= 0
+    np.add.at(counts, (slots.tokens.words[kept], slots.labels[kept]), 1)
     np.testing.assert_array_equal(counts, slots.counts)
     np.testing.assert_array_equal(counts.sum(axis=0), slots.sizes)
 
 
-def test_words_taken_out_are_predicted_as_one_by_one():
+@compiled(cache=False)
+def emptied(gone, members, tokens, hyper, state, high, room):
+    return empty(gone, members, tokens, hyper, state, high, room)
+
+
+@compiled(cache=False)
+def taken_out(members, tokens, hyper, state, high, room):
+    return take_out(members, tokens, hyper, state, high, room)
+
+
+@pytest.mark.parametrize("which", ["a whole topic", "a topic, token by token", "tokens of several topics"])
+def test_words_taken_out_are_predicted_as_one_by_one(which):
     """Against the sum over topics of a token's probability given those that remain, in plain arrays."""
     slots = random_slots()
     tokens, labels, weights = slots.tokens, slots.labels.astype(int), slots.weights
-    members, n_words, total = np.flatnonzero(labels == 2), slots.tokens.n_words, 0.0
+    members = np.arange(0, len(labels), 3) if which.startswith("tokens") else np.flatnonzero(labels == 2)
+    n_words, total = slots.tokens.n_words, 0.0
     alive = np.flatnonzero(slots.sizes)
     for t in members:
         labels[t] = -1
@@ -60,9 +74,12 @@ def test_words_taken_out_are_predicted_as_one_by_one():
         ]
         total += np.log(np.sum(score))
     state = SlotState(slots.labels, slots.counts, slots.sizes, weights, slots.rest)
-    found = _dissolve_kernels.take_out(members, tokens.arrays, slots.hyper, state, 16, SlotRoom.of(slots.capacity))
+    given = members, tokens.arrays, slots.hyper, state, slots.capacity, SlotRoom.of(slots.capacity)
+    whole = which == "a whole topic"
+    found = emptied(2, *given) if whole else taken_out(*given)
     assert found == pytest.approx(total, rel=1e-10)
     np.testing.assert_array_equal(slots.labels, labels)
+    check_counts(slots)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -176,8 +193,12 @@ def test_hurried_chains_are_warned_of():
         HDPTopicModel(n_warmup=0, n_draws=12, n_chains=2, random_state=0).fit(themes()[0])
 
 
+@pytest.mark.filterwarnings("ignore:all 6 topics are in use")
 def test_start_of_the_ascent_has_all_tokens_and_lifts_the_bound():
-    """The same settings from documents end lower; weights that are not whole are rounded without bias."""
+    """The same settings from documents end lower; weights that are not whole are rounded without bias.
+
+    Of six starts five end no lower than a thousandth below; fewer than four of twelve would be a false alarm of 1e-5.
+    """
     X = themes(60)[0]
     found = topics_of_chain(np.random.default_rng(0), sparse.csr_matrix(X), 5)
     assert found.shape == (5, 60)
@@ -185,6 +206,12 @@ def test_start_of_the_ascent_has_all_tokens_and_lifts_the_bound():
     halves = topics_of_chain(np.random.default_rng(0), sparse.csr_matrix(X * 0.5), 5)
     assert halves.sum() == pytest.approx(0.5 * X.sum(), rel=0.05)
     assert topics_of_chain(np.random.default_rng(0), sparse.csr_matrix(np.full((1, 3), 1e-9)), 5) is None
-    settings = {"max_topics": 6, "max_doc_topics": 4, "topic_word_prior": 0.1, "random_state": 0}
-    bounds = [HDPTopicModel("vb", init=init, **settings).fit(X).bound_ for init in ("auto", "documents")]
-    assert bounds[0] >= bounds[1] - 1e-3 * abs(bounds[1])
+    settings, n_above = {"max_topics": 6, "max_doc_topics": 4, "topic_word_prior": 0.1}, 0
+    for seed in range(12):
+        X = themes(60, seed)[0]
+        ours, theirs = (
+            HDPTopicModel("vb", init=init, random_state=seed, **settings).fit(X).bound_
+            for init in ("auto", "documents")
+        )
+        n_above += ours >= theirs - 1e-3 * abs(theirs)
+    assert n_above >= 4

@@ -404,7 +404,10 @@ def quick(**settings):
 
 def test_groups_of_documents_become_branches():
     # One chain in twelve ends with a branch in two: all of eight do in 2e-9.
-    models = (quick(n_levels=2, concentration=0.05, random_state=start).fit(GROUPS) for start in range(8))
+    models = (
+        quick(n_levels=2, concentration=0.05, topic_word_prior=0.1, random_state=start).fit(GROUPS)
+        for start in range(8)
+    )
     model = next(model for model in models if len(model.parent_) == 4)
     assert model.parent_.tolist() == [-1, 0, 0, 0]
     assert [len(set(model.paths_[begin : begin + 10, 1])) for begin in (0, 10, 20)] == [1, 1, 1]

@@ -98,6 +98,16 @@ def test_examples_are_the_documents_with_most_of_a_topic(X):
         model.keep_examples(X, ["a", "b"])
 
 
+def test_titles_of_a_frame_in_another_order_stay_with_their_documents():
+    """A column that was sorted or cut has an index of its own, by which a place is another document."""
+    X, titles = np.eye(5, dtype=int) * 3, [f"letter {row}" for row in range(5)]
+    model = Sports().fit(X)
+    expected = model.keep_examples(X, titles, titles).examples_
+    for index in ([4, 3, 2, 1, 0], list("abcde"), [7, 8, 9, 10, 11]):
+        column = pd.Series(titles, index=index)
+        assert model.keep_examples(X, column, column).examples_ == expected
+
+
 def test_the_graph_knows_parents_children_and_layers(X):
     graph = Sports().fit(X).name_words(WORDS).topic_graph(2)
     assert graph.roots() == (0,)

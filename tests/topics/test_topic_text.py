@@ -130,6 +130,18 @@ def test_files_with_functions_or_changed_settings_are_refused(fitted, tmp_path):
         pluri.save(model, tmp_path / "function.skops")
 
 
+def test_missing_texts_are_empty_and_tables_are_no_texts():
+    frame = pd.DataFrame({"text": ["new york is big", None, "old new york", np.nan] * 10, "n": 1})
+    same = find_phrases(frame["text"].astype("string"))  # where missing is pd.NA
+    assert find_phrases(frame["text"]) == same == find_phrases(["new york is big", "", "old new york", ""] * 10) != {}
+    with pytest.raises(ValueError, match="texts must be one column of texts, got a table with the columns 'text'"):
+        find_phrases(frame)
+    with pytest.raises(ValueError, match="a text must be a str, got nan"):
+        WordCutter()(np.nan)
+    with pytest.raises(ValueError, match="texts must be texts, got 3 in row 1"):
+        find_phrases(["ice", 3])
+
+
 def test_texts_of_data_frames(fitted):
     model, _ = fitted
     with pytest.raises(ValueError, match="texts must be texts, got 7 in row 1"):

@@ -100,6 +100,7 @@ def test_shares_and_errors_are_means_and_their_standard_errors():
     assert found.n_undated == 1
     plain = shares[first].std(axis=0, ddof=1) / np.sqrt(99)
     np.testing.assert_allclose(found.errors[0], plain, rtol=0.05)  # drawn a little towards all periods
+    assert repr(found) == "<shares of 3 topics in 4 weeks, 2024-01-01 to 2024-01-22>"
     frame = found.to_frame()
     assert frame.shape == (12, 5)
     np.testing.assert_allclose(frame["share"][:3], found.shares[0])
@@ -270,6 +271,8 @@ def test_one_period_and_one_document_are_no_news():
     trends = topic_trends(model, X, dates)
     assert trends.emerging() == trends.fading() == []
     assert trends.over_time.shares.shape == (1, 2)
+    week = "2024-01-01"
+    assert repr(trends) == f"<TopicTrends in <shares of 2 topics in 1 week, {week}>: nothing changes>"
 
 
 def test_surprise_is_the_standardised_log_likelihood_of_each_document():

@@ -63,6 +63,9 @@ class DocumentIndex:
         shares = np.asarray(shares, dtype=np.float64)
         if len(titles) != len(shares) or (texts is not None and len(texts) != len(shares)):
             raise ValueError(f"titles and texts must have one for each of {len(shares)} documents, got {len(titles)}")
+        # Not columns of frames, which would be asked by an index of their own.
+        titles, texts = list(titles), None if texts is None else list(texts)
+        days = None if days is None else np.asarray(days, dtype="datetime64[D]")
         few = min(N_TOPICS, shares.shape[1])
         best = np.argsort(-shares, axis=1, kind="stable")[:, :few]
         percent = np.rint(100 * np.take_along_axis(shares, best, axis=1)).astype(int)

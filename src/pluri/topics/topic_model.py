@@ -119,6 +119,8 @@ class TopicModel(NamedTopics, KeepsVectorizer, ClassNamePrefixFeaturesOutMixin, 
         for name, texts in (("titles", titles), ("excerpts", excerpts)):
             if texts is not None and len(texts) != len(shares):
                 raise ValueError(f"{name} must have one string for each of {len(shares)} documents, got {len(texts)}")
+        # Lists: a column of a frame that was sorted or cut would be asked by its own index.
+        titles, excerpts = list(titles), None if excerpts is None else list(excerpts)
         examples = []
         for column in shares.T:
             best = np.lexsort((np.arange(len(column)), -column))[:n_documents]

@@ -12,7 +12,7 @@ function timeView(page) {
   layers.sort((a, b) => order.indexOf(a) - order.indexOf(b));
   const colorOf = new Map(layers.map((topic, number) => [topic, "var(--c" + (number % 8) + ")"]));
 
-  /* Weeks without documents have no shares: the stream goes on as it was. */
+  /* Weeks without documents have no shares: the stream goes on as it was, and is pale there. */
   const filled = layers.map((topic) => {
     let last = 0;
     return time.shares[row.get(topic)].map((share) => (last = share === null ? last : share));
@@ -33,6 +33,8 @@ function timeView(page) {
     paths.set(topic, path);
     svg.append(path);
   });
+  const empty = time.names.map((_, period) => period).filter((period) => !time.documents[period]);
+  for (const period of empty) svg.append(draw("rect", { x: x(period - 0.5), y: 0, width: x(1) - x(0), height: HEIGHT, class: "empty" }, draw("title", {}, time.names[period] + ": no documents")));
   const step = Math.max(1, Math.ceil(n / 9));
   for (let period = 0; period < n; period += step) {
     const end = n - 1 - period < 0.8 * step, at = end ? n - 1 : period;
@@ -65,7 +67,8 @@ function timeView(page) {
   }
   if (!time.changes.length && !time.misfit) news.append(make("p", { class: "note" }, "No topic emerges or fades."));
   news.append(make("p", { class: "note" }, "If nothing changed, the chance of any such alarm, in all topics and periods" + (time.looks ? " of " + time.looks + " looks" : "") + ", would be at most " +
-    percent(time.rate) + "." + (time.undated ? " " + counted(time.undated, "document") + " without a date." : "")));
+    percent(time.rate) + "." + (time.undated ? " " + counted(time.undated, "document") + " without a date." : "") +
+    (empty.length ? " " + counted(empty.length, time.period) + " without documents: pale." : "")));
   for (const topic of layers) key.append(make("a", { href: page.address({ node: topic }), class: "swatch", "--c": colorOf.get(topic), onclick: (event) => { event.preventDefault(); page.go({ node: topic }); } }, page.label(topic)));
   if (order.length > layers.length) key.append(make("span", { class: "note" }, "and " + counted(order.length - layers.length, "smaller topic") + " that are not drawn; the stream is " + percent(top) + " high"));
 

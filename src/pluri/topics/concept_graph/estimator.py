@@ -40,7 +40,7 @@ class ConceptGraph(FittedConceptGraph):
     n_levels : int, default=3
         Levels of the graph, the root included.
     max_nodes_per_level : int, "auto", "given" or None, default="auto"
-        Nodes of each level below the root, used or not. "auto" is 25, as published, or twelve more than the fullest
+        Nodes of each level below the root, used or not. "auto" is 12 (25 published), or twelve more than the fullest
         level of `graph` if that is more; a warning tells if all of a level are used. "given" allows no nodes but those
         of `graph`. None begins with twelve and doubles them during the warm-up where more than half are used: on
         ordinary text with learned priors that may not end before there are hundreds, each of a few documents, and

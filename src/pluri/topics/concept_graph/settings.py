@@ -18,8 +18,8 @@ from pluri.validation import Allowed, Made, Number, Only, Whole, check_parameter
 if TYPE_CHECKING:
     from pluri.topics.concept_graph.estimator import ConceptGraph
 
-#: Nodes of each level, as published, where nothing is said of their number.
-USUAL_NODES = 25
+#: Nodes of each level where nothing is said of their number: as many as can be read.
+USUAL_NODES = 12
 #: Bounds of the parameters that may be learned.
 IN_BOUNDS = Number(least=BOUNDS[0], most=BOUNDS[1])
 LEARNED = IN_BOUNDS | Only("learn") | Made(Gamma, "a prior (Gamma)")

@@ -9,7 +9,7 @@ densities would not do: they are higher where tokens have no choice.
 import math
 
 from pluri.engine.compiled import compiled
-from pluri.topics.hdp._gibbs_kernels import find_slot, score_slots, slots_in_use
+from pluri.topics.hdp._gibbs_kernels import SMALL, draw_slot, slots_in_use
 
 #: Scans over the tokens of the topic after they were given other topics.
 N_SCANS = 1
@@ -30,16 +30,59 @@ def look_at(d, offsets, hyper, state, high, room):
         base[k] = (here[k] + hyper.alpha * weights[k]) / (sizes[k] + whole) if sizes[k] > 0 else 0.0
 
 
-@compiled(allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
+def sum_slots(row, base, eta, high):
+    """Sum of the scores of the slots."""
+    total = 0.0
+    for k in range(high):
+        total += base[k] * (row[k] + eta)
+    return total
+
+
+@compiled(inner=True, allocates=False)
+def empty(gone, members, tokens, hyper, state, high, room):
+    """Change `state`: remove all tokens of topic `gone`.
+
+    Returns the log prediction of their words, each given those that remain. Nothing but the numbers of this topic
+    changes on the way, and these are variables: what is written to memory is slow to be read in blocks.
+    """
+    labels, counts, sizes, weights, _ = state
+    base, eta = room.base, hyper.eta
+    words, documents, offsets = tokens
+    whole, total, product = counts.shape[0] * eta, 0.0, 1.0
+    size, begin, n = float(sizes[gone]), 0, len(members)
+    while begin < n:
+        d = documents[members[begin]]
+        look_at(d, offsets, hyper, state, high, room)
+        base[gone], here = 0.0, room.here[gone] + hyper.alpha * weights[gone]
+        end = begin
+        while end < n and documents[members[end]] == d:
+            w = words[members[end]]
+            labels[members[end]] = -1
+            counts[w, gone] -= 1
+            size -= 1.0
+            here -= 1.0
+            score = sum_slots(counts[w], base, eta, high) + here * (counts[w, gone] + eta) / (size + whole)
+            if not SMALL < product * score < 1.0 / SMALL:
+                total += math.log(product)
+                product = 1.0
+            product *= score
+            end += 1
+        begin = end
+    sizes[gone] = 0
+    return total + math.log(product)
+
+
+@compiled(inner=True, allocates=False)
 def take_out(members, tokens, hyper, state, high, room):
     """Change `state`: remove the tokens from their topics.
 
     Returns the log prediction of their words, each given those that remain.
     """
     labels, counts, sizes, weights, _ = state
-    here, base, scores, _ = room
+    here, base = room.here, room.base
     words, documents, offsets = tokens
-    whole, total, last = counts.shape[0] * hyper.eta, 0.0, -1
+    whole, total, product, last = counts.shape[0] * hyper.eta, 0.0, 1.0, -1
     for m in range(len(members)):
         t = members[m]
         d, w, old = documents[t], words[t], labels[t]
@@ -51,8 +94,12 @@ def take_out(members, tokens, hyper, state, high, room):
         sizes[old] -= 1
         here[old] -= 1.0
         base[old] = (here[old] + hyper.alpha * weights[old]) / (sizes[old] + whole)
-        total += math.log(score_slots(counts[w], base, hyper.eta, high, scores))
-    return total
+        score = sum_slots(counts[w], base, hyper.eta, high)
+        if not SMALL < product * score < 1.0 / SMALL:
+            total += math.log(product)
+            product = 1.0
+        product *= score
+    return total + math.log(product)
 
 
 @compiled(inner=True, allocates=False)
@@ -61,25 +108,31 @@ def put_in(rng, members, tokens, hyper, state, high, room):
     labels, counts, sizes, weights, _ = state
     here, base, scores, _ = room
     words, documents, offsets = tokens
-    whole, last = counts.shape[0] * hyper.eta, -1
+    alpha, eta = hyper.alpha, hyper.eta
+    whole, last = counts.shape[0] * eta, -1
     for m in range(len(members)):
         t = members[m]
         d, w, old = documents[t], words[t], labels[t]
         if d != last:
             look_at(d, offsets, hyper, state, high, room)
             last = d
+        stay, low = 0.0, 0.0
+        if old >= 0:
+            low = (here[old] - 1.0 + alpha * weights[old]) / (sizes[old] - 1 + whole)
+            stay = (counts[w, old] - 1 + eta) * low
+        new = draw_slot(rng, counts[w], old, stay, 0.0, eta, high, base, scores)
+        if new == old:
+            continue
         if old >= 0:
             counts[w, old] -= 1
             sizes[old] -= 1
             here[old] -= 1.0
-            base[old] = (here[old] + hyper.alpha * weights[old]) / (sizes[old] + whole)
-        total = score_slots(counts[w], base, hyper.eta, high, scores)
-        new = find_slot(rng.random() * total, high, scores)
+            base[old] = low
         labels[t] = new
         counts[w, new] += 1
         sizes[new] += 1
         here[new] += 1.0
-        base[new] = (here[new] + hyper.alpha * weights[new]) / (sizes[new] + whole)
+        base[new] = (here[new] + alpha * weights[new]) / (sizes[new] + whole)
 
 
 @compiled(allocates=False)
@@ -90,14 +143,12 @@ def dissolve(rng, members, tokens, hyper, log_prior, state, room, wanted):
     """
     labels, gone = state.labels, state.labels[members[0]]
     high, _ = slots_in_use(state.sizes)
-    before, after = 0.0, 0.0
-    for trial in range(2):  # with the topic, then without it
-        before, after = after, take_out(members, tokens, hyper, state, high, room)
-        if trial == 0:
-            for _ in range(1 + N_SCANS):
-                put_in(rng, members, tokens, hyper, state, high, room)
-            for m in range(len(members)):
-                wanted[m] = labels[members[m]]
+    before = empty(gone, members, tokens, hyper, state, high, room)
+    for _ in range(1 + N_SCANS):
+        put_in(rng, members, tokens, hyper, state, high, room)
+    for m in range(len(members)):
+        wanted[m] = labels[members[m]]
+    after = take_out(members, tokens, hyper, state, high, room)
     better = after - before + log_prior > 0.0
     if not better:
         wanted[:] = gone

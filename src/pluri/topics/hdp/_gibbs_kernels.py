@@ -14,7 +14,9 @@ import math
 from pluri.engine.compiled import compiled
 
 #: Slots that are looked through at a time. Numbers of slots are multiples of it.
-BLOCK = 16
+BLOCK = 8
+#: Products whose logarithm is wanted are begun anew before they would leave the range from this to its inverse.
+SMALL = 1e-200
 
 
 @compiled(allocates=False)
@@ -85,6 +87,27 @@ def find_slot(target, high, scores):
     return chosen if chosen >= 0 else largest(high, scores)
 
 
+@compiled(inner=True, allocates=False)
+def draw_slot(rng, row, old, stay, opened, eta, high, base, scores):
+    """Slot of a token whose slot so far, `old`, has the score `stay`; -1 for a new topic, whose score is `opened`.
+
+    The slot so far comes first: draws mostly fall on it, and then nothing changes. Scores of the others count the token
+    still, which makes no difference to them.
+    """
+    total = score_slots(row, base, eta, high, scores)
+    if old >= 0:
+        total = max(total - scores[old], 0.0)
+    target = rng.random() * (stay + total + opened) - stay
+    if target < 0.0:
+        return old
+    if opened > 0.0 and target >= total:
+        return -1
+    if old >= 0:
+        scores[old] = 0.0
+    new = find_slot(target, high, scores)
+    return new if old < 0 or scores[new] > 0.0 else old  # what a difference left of the total may be rounding
+
+
 @compiled(allocates=False)
 def break_off(rng, gamma, weights, rest, slot):
     """Give a new topic its piece of the stick without topics: Beta(1, gamma), by the inverse of its distribution."""
@@ -118,26 +141,36 @@ def sweep(rng, tokens, start, hyper, state, room):
             base[k] = (here[k] + alpha * weights[k]) / (sizes[k] + total_prior)
         while t < end and fresh < capacity:
             w, old = words[t], labels[t]
-            if old >= 0:
+            if old >= 0 and sizes[old] == 1:
+                # The last token of a topic: its stick goes to the rest.
                 counts[w, old] -= 1
-                sizes[old] -= 1
-                here[old] -= 1.0
-                if sizes[old] == 0:
-                    rest[0] += weights[old]
-                    weights[old] = 0.0
-                    fresh = min(fresh, old)
-                base[old] = (here[old] + alpha * weights[old]) / (sizes[old] + total_prior)
-            total = score_slots(counts[w], base, eta, high, scores)
-            target = rng.random() * (total + alpha * rest[0] / n_words)
-            if target < total:
-                new = find_slot(target, high, scores)
-            else:
+                sizes[old] = 0
+                here[old] = 0.0
+                rest[0] += weights[old]
+                weights[old] = 0.0
+                base[old] = 0.0
+                fresh = min(fresh, old)
+                old = -1
+            low, stay = 0.0, 0.0
+            if old >= 0:
+                low = (here[old] - 1.0 + alpha * weights[old]) / (sizes[old] - 1 + total_prior)
+                stay = (counts[w, old] - 1 + eta) * low
+            new = draw_slot(rng, counts[w], old, stay, alpha * rest[0] / n_words, eta, high, base, scores)
+            if new >= 0 and new == old:
+                t += 1
+                continue
+            if new < 0:
                 new = fresh
                 break_off(rng, gamma, weights, rest, new)
                 if new >= high:
                     for k in range(high, high + BLOCK):
                         base[k] = 0.0
                     high += BLOCK
+            if old >= 0:
+                counts[w, old] -= 1
+                sizes[old] -= 1
+                here[old] -= 1.0
+                base[old] = low
             labels[t] = new
             counts[w, new] += 1
             sizes[new] += 1

@@ -29,6 +29,8 @@ Indices = NDArray[np.int64]
 SHORTEST = 1e-290
 #: Topics that are tried at least when some are to be dissolved.
 LEAST_TRIES = 50
+#: Share of the tokens from which on a topic is not tried: the others, with fewer tokens, do not predict its words.
+TOO_LARGE = 0.5
 #: Slots up to which all of them are read for each token; above, only those of the topics that its word has.
 FEW = 128
 
@@ -229,7 +231,8 @@ class Slots:
         self.listed = None
         alive = np.flatnonzero(self.sizes)
         n_tries = min(max(LEAST_TRIES, int(share * len(alive))), len(alive) - 1)
-        return sum(self._dissolve(rng, int(k)) for k in rng.permutation(alive)[:n_tries])
+        most = TOO_LARGE * self.tokens.n_tokens
+        return sum(self._dissolve(rng, int(k)) for k in rng.permutation(alive)[:n_tries] if self.sizes[k] < most)
 
     def _dissolve(self, rng: np.random.Generator, gone: int) -> bool:
         from pluri.topics.hdp._dissolve_kernels import dissolve

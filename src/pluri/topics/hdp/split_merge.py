@@ -53,16 +53,16 @@ class WordIndex:
 
 
 class Sides(NamedTuple):
-    """Side of each token of a topic (0, 1, or -1), tokens of each word and all tokens on both sides."""
+    """Side of each token of a topic (0, 1, or -1), tokens of each word (n_words, 2) and all tokens on both sides."""
 
     side: NDArray[np.int8]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int32]
     sizes: NDArray[np.int64]
 
     @classmethod
     def of(cls, side: NDArray[np.int8], n_words: int) -> Sides:
         """Sides that are not counted yet."""
-        return cls(side, np.zeros((2, n_words), dtype=np.int64), np.zeros(2, dtype=np.int64))
+        return cls(side, np.zeros((n_words, 2), dtype=np.int32), np.zeros(2, dtype=np.int64))
 
 
 def split_or_merge(

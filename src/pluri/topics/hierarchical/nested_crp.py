@@ -49,9 +49,10 @@ class HierarchicalLDA(SampledHierarchy):
     level_prior : float, sequence of n_levels floats, or "gem", default=1.0
         Dirichlet distribution of the shares of the levels in a document. "gem": sticks broken at each level, with mean
         `level_mean` and precision `level_precision`.
-    topic_word_prior : float, sequence of n_levels floats, Gamma or "learn", default=0.1
-        Dirichlet parameter of the topics, for each level; smaller ones give more and narrower topics. It is learned
-        for each level under a prior, with "learn" under ``Gamma(1, 1)``.
+    topic_word_prior : float, sequence of n_levels floats, Gamma or "learn", default=0.5
+        Dirichlet parameter of the topics, for each level; smaller ones give more and narrower topics: the default some
+        tens of them, which can be read, 0.1 hundreds, which predict new documents slightly better where documents are
+        short. It is learned for each level under a prior, with "learn" under ``Gamma(1, 1)``.
     level_mean, level_precision : float, default=0.35 and 100
         Of "gem": part of what is left that stays at a level, and how much alike documents are in that.
     n_warmup, n_draws, thin : int, default=300, 100 and 1
@@ -120,7 +121,7 @@ class HierarchicalLDA(SampledHierarchy):
         *,
         concentration: float | Gamma | str = 1.0,
         level_prior: float | Sequence[float] | str = 1.0,
-        topic_word_prior: float | Sequence[float] | Gamma | str = 0.1,
+        topic_word_prior: float | Sequence[float] | Gamma | str = 0.5,
         level_mean: float = 0.35,
         level_precision: float = 100.0,
         n_warmup: int = 300,

@@ -106,8 +106,8 @@ class TopicTrends:
     misfit: Misfit | None = None
 
     def __repr__(self) -> str:
-        n_periods = len(self.over_time.starts)
-        return f"<TopicTrends of {len(self.labels)} topics in {n_periods} periods: see emerging(), fading() and misfit>"
+        told = self.summary().splitlines()[:-1]
+        return f"<TopicTrends in {self.over_time!r}: {told[0] if len(told) == 1 else f'{len(told)} changes'}>"
 
     def emerging(self) -> list[TopicChange]:
         """Topics whose share rose, when that was first seen, the earliest first."""

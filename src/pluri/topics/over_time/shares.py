@@ -37,7 +37,7 @@ BORROWED = 5
 BATCH = 4096
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SharesOverTime:
     """Shares of topics in periods.
 
@@ -58,6 +58,11 @@ class SharesOverTime:
     shares: Array
     errors: Array
     n_undated: int = 0
+
+    def __repr__(self) -> str:
+        (n_periods, n_topics), names = self.shares.shape, self.names
+        span = self.period + (f"s, {names[0]} to {names[-1]}" if n_periods > 1 else f", {names[0]}")
+        return f"<shares of {n_topics} topics in {n_periods} {span}>"
 
     @property
     def names(self) -> list[str]:

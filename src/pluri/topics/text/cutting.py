@@ -7,7 +7,8 @@ overlapping pairs of characters, which serve topics well and need nothing; or by
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -109,6 +110,8 @@ class WordCutter:
 
     def tokens(self, text: str) -> list[str]:
         """Words with phrases joined, before stop words are left out."""
+        if not isinstance(text, str):
+            raise ValueError(f"a text must be a str, got {text!r}; a missing one may be ''")
         if self.lowercase:
             text = text.lower()
         if self.tokenizer is not None:
@@ -191,3 +194,19 @@ def _janome() -> Any:
 
 
 _READY: dict[str, Any] = {}
+
+
+def each_text(texts: Iterable[Any]) -> Iterator[str]:
+    """Texts of a list or of a column of a data frame, one after the other; nothing where one is missing."""
+    if isinstance(texts, str):
+        raise ValueError(f"texts must be several, got one: {texts[:40]!r}")
+    if hasattr(texts, "columns"):
+        names = ", ".join(repr(name) for name in list(texts.columns)[:5])
+        raise ValueError(f"texts must be one column of texts, got a table with the columns {names}")
+    for row, text in enumerate(texts):
+        if isinstance(text, str):
+            yield text
+        elif text is None or text is getattr(sys.modules.get("pandas"), "NA", None) or text != text:
+            yield ""
+        else:
+            raise ValueError(f"texts must be texts, got {text!r} in row {row}")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.topics.documents import words_of_columns
+from pluri.topics.text.cutting import each_text
 
 
 class KeepsVectorizer:
@@ -88,13 +89,4 @@ def as_texts(texts: Any) -> Sequence[str]:
     >>> as_texts(pd.Series(["ice", None, "moon"]))
     ['ice', '', 'moon']
     """
-    if isinstance(texts, str):
-        raise ValueError(f"texts must be several, got one: {texts[:40]!r}")
-    found = []
-    for row, text in enumerate(texts):
-        if text is None or text != text:
-            text = ""
-        if not isinstance(text, str):
-            raise ValueError(f"texts must be texts, got {text!r} in row {row}")
-        found.append(text)
-    return found
+    return list(each_text(texts))

@@ -23,7 +23,7 @@ from itertools import pairwise
 from math import log
 from typing import Any
 
-from pluri.topics.text.cutting import WordCutter
+from pluri.topics.text.cutting import WordCutter, each_text
 from pluri.validation import check_count
 
 #: Different pairs that are counted; when there are more, those seen once are dropped.
@@ -72,8 +72,6 @@ def find_phrases(
         check_count(value, name)
     if not -1 <= min_score <= 1:
         raise ValueError(f"min_score must lie between -1 and 1, got {min_score!r}")
-    if isinstance(texts, str):
-        raise ValueError(f"texts must be several, got one: {texts[:40]!r}")
     cutter = WordCutter() if cutter is None else cutter
     many: Any = texts if hasattr(texts, "__len__") or max_words < 3 else list(texts)
     found: dict[str, float] = {}
@@ -96,7 +94,7 @@ def _pairs(texts: Iterable[str], cutter: WordCutter, min_documents: int, min_sco
     together: Counter[tuple[str, str]] = Counter()
     spread: Counter[tuple[str, str]] = Counter()
     stopped = frozenset(cutter.stop_words)
-    for text in texts:
+    for text in each_text(texts):
         tokens = cutter.tokens(text)
         words.update(tokens)
         neighbours = [(a, b) for a, b in pairwise(tokens) if a not in stopped and b not in stopped]

@@ -36,7 +36,7 @@ class TreeTopicModel(FittedTree):
     max_depth : int or None, default=3
         Number of scales; at most so many where the tree grows, and no limit if None. There are never more scales than
         words if each word has one.
-    max_nodes : int, tuple of int or None, default=(20, 40, 80)
+    max_nodes : int, tuple of int or None, default=(5, 5, 15)
         Nodes of each scale, at most; scales after the last entry have as many as that. The first is taken as 1 with a
         root. None for no limit, where the tree grows without scale-dependent words.
     scale_dependent : bool, default=True
@@ -139,7 +139,7 @@ class TreeTopicModel(FittedTree):
     def __init__(
         self,
         max_depth: int | None = 3,
-        max_nodes: int | Sequence[int] | None = (20, 40, 80),
+        max_nodes: int | Sequence[int] | None = (5, 5, 15),
         *,
         scale_dependent: bool = True,
         root: bool = True,
