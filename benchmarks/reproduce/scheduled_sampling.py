@@ -184,10 +184,10 @@ def captions(given: Given) -> None:
                 outputs = model.predict(data.X[n + 100 :], beam_size=1)
                 references = [list(map(list, one)) for one in data.references[n + 100 :]]
                 return (100 * bleu_score(outputs, references), 100 * exact_meteor_score(outputs, references),
-                        cider_score(outputs, references) / 10)  # fmt: skip
+                        cider_score(outputs, references))  # fmt: skip
 
             found.setdefault(name, []).append(result(given, "captions", name, seed, scores))
-        for place, what in enumerate(("BLEU-4", "METEOR (exact)", "CIDEr / 10")):
+        for place, what in enumerate(("BLEU-4", "METEOR (exact)", "CIDEr (of 10)")):
             ours = [row[place] for row in found[name]]
             shown = None if published is None else published[place]
             report.row(f"{name}, {what}", shown, float(np.mean(ours)), half_width(ours))
