@@ -3,8 +3,8 @@
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --quick    # two pictures, a few minutes
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py            # all of it
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only table
-    PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only starts   # of how many clusters, on others
-    PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --results errors.jsonl   # goes on where it stopped
+    PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only starts   # of how many clusters
+    PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --results errors.jsonl   # goes on later
 
 Tiles of 8 x 8 pixels, of which n = 25 Gaussian projections are measured, other ones for each tile. The published table
 (thesis on beta-process dictionaries, five classes of pictures that are not to be had) is in the columns "published":
@@ -167,7 +167,7 @@ def errors_of(
 
 
 def starts(atoms: Array, path: Path | None) -> None:
-    """Error of DP on photographs that are not in the table, by the least number of clusters that a chain begins with."""
+    """Error of DP on photographs that are not in the table, by how many clusters a chain begins with at least."""
     from pluri.factors.dictionaries.usage import clusters
 
     rows: dict[str, dict[str, float]] = {}

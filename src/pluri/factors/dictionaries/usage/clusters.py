@@ -25,8 +25,8 @@ Labels = NDArray[np.intp]
 
 #: Iterations of k-means for labels to begin with, which sweeps then change.
 START_ITERATIONS = 20
-#: Clusters to begin with where fewer would seem enough; see `settle`. Of 3, 5, 8 and 20 the one with which six
-#: photographs were recovered best from 25 of 64 measurements (benchmarks/reproduce/compressive_sensing.py --only starts).
+#: Clusters to begin with where fewer would seem enough; see `settle`. Of 3, 5, 8 and 20 the number with which six
+#: photographs were recovered best (benchmarks/reproduce/compressive_sensing.py --only starts).
 FEWEST = 3
 #: If all rows use the same atoms to begin with: updates in which they choose their own, then updates whose average rows
 #: are clustered by, then updates before clusters that should be one are merged.
