@@ -3,6 +3,8 @@
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --quick    # two pictures, a few minutes
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py            # all of it
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only table
+    PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only starts   # of how many clusters
+    PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --results errors.jsonl   # goes on later
 
 Tiles of 8 x 8 pixels, of which n = 25 Gaussian projections are measured, other ones for each tile. The published table
 (thesis on beta-process dictionaries, five classes of pictures that are not to be had) is in the columns "published":
@@ -20,11 +22,14 @@ Needs ``bsds68_gray_first24.npz``, ``bsds_color_castle_horses_mushroom.npz`` and
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from published import figure_path, run_if_data
+from published import figure_path, kept, run_if_data
 from scipy.fft import idctn
 
 from pluri.datasets import data_home
@@ -63,6 +68,8 @@ GRIDS: dict[str, list[Any]] = {
 }
 BASELINES = tuple(GRIDS)
 OURS = {"BP": "beta_process", "DP": "dp", "PSBP": "psbp"}
+#: Photographs to choose the number of clusters on that a chain begins with.
+OF_STARTS = ("img01", "img03", "img05", "img08", "img11", "img14")
 
 
 def cosine_basis() -> Array:
@@ -103,6 +110,14 @@ def pictures(size: int, names: tuple[str, ...]) -> dict[str, Array]:
         top, left = ((extent - size) // 2 for extent in whole[name].shape)
         cut[name] = whole[name][top : top + size, left : left + size]
     return cut
+
+
+def training_picture(name: str, size: int) -> Array:
+    """The middle of a photograph of the Berkeley set."""
+    with np.load(data_home() / "bsds68_gray_first24.npz") as stored:
+        whole = stored[name].astype(float)
+    top, left = ((extent - size) // 2 for extent in whole.shape)
+    return whole[top : top + size, left : left + size]
 
 
 def relative_error(found: Array, truth: Array) -> float:
@@ -151,6 +166,29 @@ def errors_of(
     return found
 
 
+def starts(atoms: Array, path: Path | None) -> None:
+    """Error of DP on photographs that are not in the table, by how many clusters a chain begins with at least."""
+    from pluri.factors.dictionaries.usage import clusters
+
+    rows: dict[str, dict[str, float]] = {}
+    for name in OF_STARTS:
+        picture = training_picture(name, 160)
+        compressor = PatchCompressor(SIDE, N_MEASUREMENTS, random_state=2).fit(picture)
+        Y, S = compressor.transform(picture), compressor.projections_
+
+        def error(picture: Array = picture, compressor: Any = compressor, Y: Array = Y, S: Array = S) -> float:
+            found = by_ours("dp", Y, S, atoms, compressor.locations_)
+            return relative_error(compressor.inverse_transform(found), picture)
+
+        rows[name] = {}
+        for fewest in (1, 3, 5, 8, 20):
+            clusters.FEWEST = fewest
+            rows[name][f"{fewest} or more"] = kept(path, {"picture": name, "fewest": fewest}, error)
+    show(
+        "Relative error of DP, learned dictionary, by the clusters that a chain begins with", rows, lambda method: None
+    )
+
+
 def show(title: str, rows: dict[str, dict[str, float]], published: Callable[[str], float | None]) -> dict[str, float]:
     """Print a table, pictures as columns, and give the means."""
     names = list(rows)
@@ -174,13 +212,16 @@ def verdict(what: str, ratio: float, limit: float) -> None:
     )
 
 
-def table(atoms: dict[str, Array], settings: dict[str, dict[str, Any]], cut: dict[str, Array]) -> dict[str, float]:
+def table(
+    atoms: dict[str, Array], settings: dict[str, dict[str, Any]], cut: dict[str, Array], path: Path | None
+) -> dict[str, float]:
     means = {}
     for index, kind in enumerate(atoms):
-        rows = {
-            name: errors_of(picture, atoms[kind], settings[kind], "gaussian", N_MEASUREMENTS, kind == "learned")
-            for name, picture in cut.items()
-        }
+        rows = {}
+        for name, picture in cut.items():
+            which = {"picture": name, "size": len(picture), "dictionary": kind, "projection": "gaussian"}
+            given = (picture, atoms[kind], settings[kind], "gaussian", N_MEASUREMENTS, kind == "learned")
+            rows[name] = kept(path, which, partial(errors_of, *given))
         title = f"Relative error, {kind} dictionary, n = {N_MEASUREMENTS} of 64, Gaussian projections of each tile"
         means[kind] = show(title, rows, lambda method, i=index: PUBLISHED[method][i])  # type: ignore[misc]
     best = min(means["learned"][name] for name in BASELINES)
@@ -195,15 +236,19 @@ def table(atoms: dict[str, Array], settings: dict[str, dict[str, Any]], cut: dic
 
 
 def matched(
-    atoms: Array, settings: dict[str, Any], cut: dict[str, Array], random: dict[str, float], selections: tuple[str, ...]
-) -> None:
+    atoms: Array, settings: dict[str, Any], cut: dict[str, Array], random: dict[str, float],
+    selections: tuple[str, ...], path: Path | None,
+) -> None:  # fmt: skip
     """Projections on directions of the dictionary, and the constant, the same for all tiles."""
     ones = np.full((1, SIDE**2), 1 / SIDE)
     all_means = {}
     for selection in selections:
         directions = SVDProjection(N_MEASUREMENTS - 1, selection=selection, random_state=3).fit(atoms).components_
         S = np.vstack([ones, directions])
-        rows = {name: errors_of(picture, atoms, settings, S, N_MEASUREMENTS) for name, picture in cut.items()}
+        rows = {}
+        for name, picture in cut.items():
+            which = {"picture": name, "size": len(picture), "dictionary": "learned", "projection": selection}
+            rows[name] = kept(path, which, partial(errors_of, picture, atoms, settings, S, N_MEASUREMENTS))
         title = f"Relative error, learned dictionary, n = {N_MEASUREMENTS}: the constant and 24 {selection} directions"
         all_means[selection] = show(title, rows, lambda method: None)
         print(f"coherence of the measured atoms: {gram_coherence(directions @ atoms.T):.3f}")
@@ -213,27 +258,34 @@ def matched(
             verdict(f"{name}: {selection} directions beside Gaussian projections", means[name] / random[name], 1.0)
 
 
-def curves(atoms: dict[str, Array], patches: Array, picture: Array, numbers: tuple[int, ...]) -> None:
+def curves(
+    atoms: dict[str, Array], patches: Array, picture: Array, numbers: tuple[int, ...], path: Path | None
+) -> None:
     """Error against the number of measurements."""
     from pluri.plotting import MeasurementErrorDisplay
 
     for kind, dictionary in atoms.items():
-        found = {
-            str(n): errors_of(picture, dictionary, chosen_settings(dictionary, patches, n), "gaussian", n)
-            for n in numbers
-        }
+        found = {}
+        for n in numbers:
+            which = {"picture": "castle", "size": len(picture), "dictionary": kind, "measurements": n}
+
+            def errors(n: int = n, dictionary: Array = dictionary) -> dict[str, float]:
+                return errors_of(picture, dictionary, chosen_settings(dictionary, patches, n), "gaussian", n)
+
+            found[str(n)] = kept(path, which, errors)
         show(f"Castle, {kind} dictionary, by number of measurements", found, lambda method: None)
         errors = {method: [found[str(n)][method] for n in numbers] for method in found[str(numbers[0])]}
         display = MeasurementErrorDisplay(np.array(numbers), {name: np.array(e)[:, None] for name, e in errors.items()})
-        path = figure_path(f"compressive_sensing_{kind}.png")
-        display.plot().figure_.savefig(path, dpi=120)
-        print(f"drawn: {path}")
+        drawn = figure_path(f"compressive_sensing_{kind}.png")
+        display.plot().figure_.savefig(drawn, dpi=120)
+        print(f"drawn: {drawn}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", nargs="*", choices=["table", "matched", "curves"], default=None)
+    parser.add_argument("--only", nargs="*", choices=["table", "matched", "curves", "starts"], default=None)
+    parser.add_argument("--results", type=Path, default=None, help="file that keeps errors, a line for each picture")
     options = parser.parse_args()
     parts = options.only or ["table", "matched", "curves"]
     names = ("castle", "house256") if options.quick else ("castle", "house256", "cameraman256", "barbara512")
@@ -241,17 +293,28 @@ def main() -> None:
     rng = np.random.default_rng(0)
     patches = training_patches(N_TRAINING, rng)
     atoms = {"cosine": cosine_basis(), "learned": learned_dictionary(patches)}
+    if "starts" in parts:
+        starts(atoms["learned"], options.results)
+    if parts == ["starts"]:
+        return
     validation = training_patches(N_VALIDATION, rng)
     settings = {kind: chosen_settings(dictionary, validation, N_MEASUREMENTS) for kind, dictionary in atoms.items()}
+    print(f"{time.process_time():.0f} s until here")
     for kind, chosen in settings.items():
         print(f"settings, {kind}: " + "; ".join(map(str, chosen.values())), flush=True)
     if "table" in parts or "matched" in parts:
-        random = table(atoms, settings, cut)
+        random = table(atoms, settings, cut, options.results)
     if "matched" in parts:
         selections = ("random", "top") if options.quick else ("random", "weighted", "top")
-        matched(atoms["learned"], settings["learned"], cut, random, selections)
+        matched(atoms["learned"], settings["learned"], cut, random, selections, options.results)
     if "curves" in parts:
-        curves(atoms, validation, cut["castle"], (10, 25, 40) if options.quick else (10, 15, 20, 25, 30, 40))
+        curves(
+            atoms,
+            validation,
+            cut["castle"],
+            (10, 25, 40) if options.quick else (10, 15, 20, 25, 30, 40),
+            options.results,
+        )
 
 
 if __name__ == "__main__":

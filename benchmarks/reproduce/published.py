@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 warnings.simplefilter("ignore")
 
@@ -30,6 +34,33 @@ class Report:
 
     def close(self) -> None:
         print(f"({time.perf_counter() - self.started:.0f} s)")
+
+
+def kept(path: Path | None, which: dict[str, Any], compute: Callable[[], Any]) -> Any:
+    """The result of `compute`; from a file of results (a line of JSON each) if an earlier run has it for `which`.
+
+    So a long experiment goes on where it was stopped. Without a path nothing is kept.
+    """
+    if path is not None and path.exists():
+        for line in path.read_text().splitlines():
+            row = json.loads(line)
+            if row["which"] == which:
+                return row["result"]
+    result = compute()
+    if path is not None:
+        with path.open("a") as file:
+            file.write(json.dumps({"which": which, "result": result}) + "\n")
+    return result
+
+
+def half_width(values: Any) -> Any:
+    """Half the width of a 95 % interval of the mean over the first axis (t distribution); NaN for a single value."""
+    from scipy.stats import t
+
+    array = np.asarray(values, dtype=float)
+    if len(array) < 2:
+        return np.full(array.shape[1:], np.nan)
+    return t.ppf(0.975, len(array) - 1) * array.std(axis=0, ddof=1) / np.sqrt(len(array))
 
 
 def run_if_data(main: Callable[[], None]) -> None:

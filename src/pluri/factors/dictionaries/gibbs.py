@@ -128,7 +128,9 @@ class DictionaryGibbs:
         """One sweep."""
         position, reconstruction, left = self._sweep(rng, state.position, self.rows)
         value = self.log_joint(position, left)
-        best = (position, value) if value > state.best_log_density else (state.best, state.best_log_density)
+        # Nothing from before the rows have found their clusters.
+        is_best = value > state.best_log_density or getattr(state.position.usage, "settling", 0) > 0
+        best = (position, value) if is_best else (state.best, state.best_log_density)
         totals = state.totals.plus(position, reconstruction) if self.counting else state.totals
         return DictionaryChain(position, value, *best, totals), {"n_used": float(position.used.any(axis=0).sum())}
 

@@ -10,7 +10,9 @@ from scipy.special import gammaln, log_expit
 from pluri.factors import BetaProcessDictionary
 from pluri.factors.dictionaries.usage import clusters
 from pluri.factors.dictionaries.usage.clusters import (
-    SETTLING,
+    AVERAGED,
+    CHOOSING,
+    SETTLED,
     count_by_cluster,
     draw_labels,
     log_memberships,
@@ -170,16 +172,37 @@ def test_rows_that_begin_alike_are_clustered_after_they_have_chosen_their_atoms(
     prior, rng = DirichletProcessUsage(40, 6, a=3.0, n_clusters=4), np.random.default_rng(4)
     same = np.ones((40, 6), dtype=np.int8)
     state = prior.start(same, rng)
-    assert state.settling == 2 * SETTLING
+    assert state.settling == CHOOSING + AVERAGED + SETTLED
     used = np.repeat([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], 20, axis=0).astype(np.int8)
     seen = []
-    for _ in range(SETTLING):
+    for _ in range(CHOOSING + AVERAGED + SETTLED):
         state = prior.resample(state, used, rng)
         seen.append(len(set(state.labels.tolist())))
-    assert seen[:-1] == [1] * (SETTLING - 1)
-    assert seen[-1] > 1
+    assert seen[: CHOOSING + AVERAGED - 1] == [1] * (CHOOSING + AVERAGED - 1)
+    assert min(seen[CHOOSING + AVERAGED - 1 :]) > 1
+    assert seen[-1] == 2  # what did not differ is merged
     assert len(set(state.labels[:20]) & set(state.labels[20:])) == 0
+    assert state.settling == 0
+    assert state.seen is None
     assert prior.start(used, rng).settling == 0
+
+
+def purity(seed, update):
+    """Rows of two kinds that differ little in one draw: share of the rows in a cluster mostly of their kind."""
+    rng = np.random.default_rng(seed)
+    prior, kinds = DirichletProcessUsage(80, 60, a=6.0, n_clusters=10), np.repeat([0, 1], 40)
+    chances = np.kron([[0.3, 0.1], [0.1, 0.3]], np.ones(30))[kinds]
+    state = prior.start(np.ones((80, 60), dtype=np.int8), rng)
+    for _ in range(update):
+        state = prior.resample(state, (rng.random(chances.shape) < chances).astype(np.int8), rng)
+    table = np.zeros((2, 10))
+    np.add.at(table, (kinds, state.labels), 1)
+    return table.max(axis=0).sum() / len(kinds)
+
+
+def test_rows_are_clustered_by_how_often_they_use_each_atom():
+    """By one draw, half of the rows are in the wrong cluster: the evidence of one draw is for a single cluster."""
+    assert min(purity(seed, CHOOSING + AVERAGED) for seed in range(5)) > 0.9
 
 
 def test_new_rows_go_to_the_cluster_that_has_their_atoms():
@@ -257,7 +280,18 @@ def test_patterns_are_learned_where_they_are_asked_for_and_refused_where_they_ca
 def test_rows_are_clustered_from_scratch_in_the_warm_up_only():
     used = np.zeros((30, 5), dtype=np.int8)
     state = DirichletProcessUsage(30, 5, n_clusters=4).start(used, np.random.default_rng(0))
-    assert state.settling == 30
+    assert state.settling == 75
     assert settled_within(state, 100) is state
     assert settled_within(state, 12).settling == 12
     assert settled_within(BetaProcess(1.0, 1.0, 5), 3) == BetaProcess(1.0, 1.0, 5)  # what has no clusters is left
+
+
+@pytest.mark.parametrize("n_updates", [1, 10, 20, 40])
+def test_rows_are_clustered_however_short_the_warm_up(n_updates):
+    used = np.repeat([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], 20, axis=0).astype(np.int8)
+    prior, rng = DirichletProcessUsage(40, 6, a=3.0, n_clusters=4), np.random.default_rng(4)
+    state = settled_within(prior.start(np.ones((40, 6), dtype=np.int8), rng), n_updates)
+    for _ in range(n_updates):
+        state = prior.resample(state, used, rng)
+    assert state.settling == 0
+    assert len(set(state.labels[:20]) & set(state.labels[20:])) == 0

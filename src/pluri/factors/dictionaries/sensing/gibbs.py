@@ -123,8 +123,11 @@ class RecoveryGibbs:
         """One sweep."""
         position = self.sweep(rng, state.position, self.data.values)
         value = self.log_joint(position, self.data.values)
-        best = (position, value) if value > state.best_log_density else (state.best, state.best_log_density)
         totals = state.totals
+        # None of the warm-up, in which rows have yet to find their clusters: with fewer atoms in use a density is that
+        # of fewer weights, and may be higher without being better.
+        is_best = totals.n_draws == 0 or value > state.best_log_density
+        best = (position, value) if is_best else (state.best, state.best_log_density)
         if self.counting:
             totals = totals.plus(position, self.data.whole(position.weights @ position.components))
         return RecoveryChain(position, value, *best, totals), {"atoms_per_row": float(position.used.sum(axis=1).mean())}

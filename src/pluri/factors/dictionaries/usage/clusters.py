@@ -25,8 +25,12 @@ Labels = NDArray[np.intp]
 
 #: Iterations of k-means for labels to begin with, which sweeps then change.
 START_ITERATIONS = 20
-#: If all rows use the same atoms to begin with: updates before they are clustered, and how often that is done anew.
-SETTLING, N_CLUSTERINGS = 15, 2
+#: Clusters to begin with where fewer would seem enough; see `settle`. Of 3, 5, 8 and 20 the number with which six
+#: photographs were recovered best (benchmarks/reproduce/compressive_sensing.py --only starts).
+FEWEST = 3
+#: If all rows use the same atoms to begin with: updates in which they choose their own, then updates whose average rows
+#: are clustered by, then updates before clusters that should be one are merged.
+CHOOSING, AVERAGED, SETTLED = 45, 15, 15
 
 
 def count_by_cluster(used: Used, labels: Labels, n_clusters: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -88,26 +92,45 @@ def log_memberships(used: Used, probabilities: LogProbabilities) -> Array:
 
 
 def first_labels(rng: np.random.Generator, process: BetaProcess, used: Used, n_clusters: int) -> tuple[Labels, int]:
-    """Clusters to begin with, and the number of updates until rows are clustered anew.
+    """Clusters to begin with, and the number of updates until they are left to the sampler.
 
     Where all rows use the same atoms, as most starts have it, they must first choose their own.
     """
     if (used == used[0]).all():
-        return np.zeros(len(used), dtype=np.intp), SETTLING * N_CLUSTERINGS
+        return np.zeros(len(used), dtype=np.intp), CHOOSING + AVERAGED + SETTLED
     return start_labels(rng, process, used, n_clusters), 0
 
 
-def settle_labels(
-    rng: np.random.Generator, process: BetaProcess, used: Used, labels: Labels, n_clusters: int, settling: int
-) -> Labels | None:
-    """Clusters for one of the first updates; None if they are to be drawn as ever.
+def settle(
+    rng: np.random.Generator, process: BetaProcess, used: Used, state: Any, n_clusters: int
+) -> tuple[Labels | None, Any]:
+    """Clusters for one of the first updates, or None if they are to be drawn as ever; and the new `seen` of the state.
+
+    Rows are clustered by how often each atom was used in several updates: one draw says little of the probabilities of
+    a row that could use many atoms. And into three clusters at least: while all rows are in one, its probabilities make
+    them use atoms alike, so that one cluster seems enough. In clusters of their own they have some updates to choose
+    anew; those that do not differ then are merged.
 
     Rows that have not yet been clustered stay together, even if the warm-up is so short that all is cut: drawn while no
     row uses anything, clusters mean nothing, and keep their rows from using anything.
     """
-    if settling % SETTLING == 1:
-        return start_labels(rng, process, used, n_clusters)
-    return np.zeros(len(used), dtype=np.intp) if settling > SETTLING * (N_CLUSTERINGS - 1) or not labels.any() else None
+    together = np.zeros(len(used), dtype=np.intp)
+    if state.settling > SETTLED + AVERAGED:
+        return together, None
+    if state.settling > SETTLED:
+        seen = used.astype(np.float32) if state.seen is None else state.seen + used
+        if state.settling > SETTLED + 1:
+            return together, seen
+        labels = merge_clusters(process, used, cluster_rows(rng, seen, n_clusters), n_clusters)
+        if labels.max() + 1 < FEWEST:
+            labels = cluster_rows(rng, seen, min(FEWEST, n_clusters))
+        return by_size(labels, n_clusters), None
+    clustered = bool(state.labels.any())
+    if state.settling > 1:
+        return None if clustered else together, None
+    if not clustered:
+        return start_labels(rng, process, used, n_clusters), None
+    return by_size(merge_clusters(process, used, state.labels, n_clusters), n_clusters), None
 
 
 def settled_within(state: Any, n_updates: int) -> Any:
@@ -124,12 +147,20 @@ def start_labels(rng: np.random.Generator, process: BetaProcess, used: Used, n_c
     From random labels the rows soon are in one cluster, which sweeps hardly ever split again; and clusters that should
     be one rarely become it where each holds its place.
     """
-    k = min(n_clusters, len(used))
+    return by_size(merge_clusters(process, used, cluster_rows(rng, used, n_clusters), n_clusters), n_clusters)
+
+
+def cluster_rows(rng: np.random.Generator, usage: Any, n_clusters: int) -> Labels:
+    """Clusters of rows with similar usage (n_samples, K), by k-means."""
+    k = min(n_clusters, len(usage))
     if k == 1:
-        return np.zeros(len(used), dtype=np.intp)
-    labels, _ = k_means(used.astype(np.float64), None, k, rng, n_init=1, max_iter=START_ITERATIONS)
-    labels = merge_clusters(process, used, labels, k)
-    ranks = np.argsort(np.argsort(-np.bincount(labels, minlength=k), kind="stable"), kind="stable")
+        return np.zeros(len(usage), dtype=np.intp)
+    return np.asarray(k_means(usage.astype(np.float64), None, k, rng, n_init=1, max_iter=START_ITERATIONS)[0], np.intp)
+
+
+def by_size(labels: Labels, n_clusters: int) -> Labels:
+    """The same clusters, the largest first."""
+    ranks = np.argsort(np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable"), kind="stable")
     return np.asarray(ranks[labels], dtype=np.intp)
 
 

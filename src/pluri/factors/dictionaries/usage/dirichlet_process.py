@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from pluri.factors.dictionaries.usage.clusters import (
     first_labels,
     log_memberships,
     log_usage,
-    settle_labels,
+    settle,
 )
 from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
 from pluri.processes.beta_process import BetaProcess, LogProbabilities, draw_used
@@ -55,7 +56,9 @@ class ClusterState:
         Logarithms of what each stick but the last leaves, ``log(1 - V_l)``.
     concentration : float
     settling : int
-        Updates until the last time that rows are clustered from scratch; see `clusters.settle_labels`.
+        Updates until clusters are left to the sampler; see `clusters.settle`.
+    seen : array of shape (n_samples, n_components) or None
+        How often each row used each atom, in those of these updates that its cluster is found from.
     """
 
     labels: Labels
@@ -64,6 +67,7 @@ class ClusterState:
     log_rest: Array
     concentration: float
     settling: int = 0
+    seen: Any = None
 
 
 @dataclass(frozen=True)
@@ -128,9 +132,10 @@ class DirichletProcessUsage:
     def resample(self, state: ClusterState, used: Used, rng: np.random.Generator) -> ClusterState:
         """Draw clusters, their order, sticks, concentration and probabilities."""
         if state.settling:
-            given = settle_labels(rng, self.process, used, state.labels, self.n_clusters, state.settling)
+            given, seen = settle(rng, self.process, used, state, self.n_clusters)
             if given is not None:
-                return self._given_labels(given, state.concentration, used, rng, state.settling - 1)
+                fresh = self._given_labels(given, state.concentration, used, rng, state.settling - 1)
+                return replace(fresh, seen=seen)
         labels = draw_labels(rng, self.process, used, state.labels, state.log_weights[None])
         counts = np.bincount(labels, minlength=self.n_clusters)
         order = exchange_labels(rng, state.log_weights, counts)

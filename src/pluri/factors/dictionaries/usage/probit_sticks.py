@@ -29,7 +29,7 @@ from pluri.factors.dictionaries.usage.clusters import (
     first_labels,
     log_memberships,
     log_usage,
-    settle_labels,
+    settle,
 )
 from pluri.factors.dictionaries.usage.stick_surfaces import SurfacePrior, Surfaces
 from pluri.priors.hyperpriors import Gamma
@@ -56,13 +56,16 @@ class LocatedState:
         Two arrays of shape (n_clusters, n_components).
     surfaces : Surfaces
     settling : int
-        Updates until the last time that rows are clustered from scratch; see `clusters.settle_labels`.
+        Updates until clusters are left to the sampler; see `clusters.settle`.
+    seen : array of shape (n_samples, n_components) or None
+        How often each row used each atom, in those of these updates that its cluster is found from.
     """
 
     labels: Labels
     probabilities: LogProbabilities
     surfaces: Surfaces
     settling: int = 0
+    seen: Any = None
 
 
 def check_locations(locations: Any, n_samples: int | None = None) -> Array:
@@ -208,9 +211,10 @@ class ProbitStickUsage:
     def resample(self, state: LocatedState, used: Used, rng: np.random.Generator) -> LocatedState:
         """Draw clusters, the order of the sticks, the surfaces and the probabilities."""
         if state.settling:
-            given = settle_labels(rng, self.process, used, state.labels, self.n_clusters, state.settling)
+            given, seen = settle(rng, self.process, used, state, self.n_clusters)
             if given is not None:
-                return self._given_labels(given, state.surfaces, used, rng, state.settling - 1)
+                fresh = self._given_labels(given, state.surfaces, used, rng, state.settling - 1)
+                return replace(fresh, seen=seen)
         surfaces, n_sticks = state.surfaces, self.n_clusters - 1
         predictors = self.surfaces.predictors(surfaces)
         own = np.ascontiguousarray(predictors[surfaces.widths, np.arange(n_sticks)].T)
