@@ -45,6 +45,7 @@ class TakesSequences(Estimator):
     def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
         refuse_dates(X)
+        refuse_stacked(X)
         if fitting or hasattr(self, "n_features_in_"):
             return np.asarray(validate_data(self, X, reset=fitting, **options))
         # Parameters set by hand: nothing was fitted that could tell the number of features.
@@ -100,6 +101,16 @@ class TakesSequences(Estimator):
 
     def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
         return self._sequences(X, lengths, fitting=False)
+
+
+def refuse_stacked(X: Any) -> None:
+    """Refuse sequences in an array with three axes, of which nobody can tell which one is time."""
+    if getattr(X, "ndim", 2) == 3:
+        n, length, width = X.shape
+        raise ValueError(
+            f"X must have two axes, or be a list of sequences, got shape {X.shape}: pass list(X) for {n} sequences of "
+            f"{length} time steps and {width} features, or list(X.transpose(0, 2, 1)) if time is the last axis"
+        )
 
 
 def warn_of_empty_columns(X: NDArray[Any], stacklevel: int = 5) -> None:
