@@ -12,7 +12,7 @@ choices that the labels were seen for: the window of two seconds, and "delayed",
 of the two before it, which the joined motions speak against. Read those rows as what the model can do, not as what it
 would have done.
 
-    PLURI_DATA=folder python benchmarks/reproduce/exercise_regimes.py           # three minutes of CPU
+    PLURI_DATA=folder python benchmarks/reproduce/exercise_regimes.py           # five minutes of CPU
     PLURI_DATA=folder python benchmarks/reproduce/exercise_regimes.py joined    # windows and delays on other motions
     PLURI_DATA=folder python benchmarks/reproduce/exercise_regimes.py --quick   # one seed, without infinite HMMs
 """
