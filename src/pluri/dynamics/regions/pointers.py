@@ -62,17 +62,21 @@ def pointers_given_others(
     of_regime = [np.zeros((J, *part.shape[1:])) for part in own]
     for part, total in zip(own, of_regime):
         np.add.at(total, chosen, part)
-    alone, known = log_evidence(*own, relevance), log_evidence(*of_regime, relevance)
+
+    def evidence(gram: Array, cross: Array, squares: Array) -> Array:
+        return log_evidence(gram, cross, squares, relevance)
+
+    alone, known = evidence(*own), evidence(*of_regime)
     uniforms = rng.random(len(chosen))
     for r, old in enumerate(chosen.tolist()):
         users[old] -= 1
         for part, total in zip(own, of_regime):
             total[old] = total[old] - part[r] if users[old] else 0.0  # of nobody rounding would be left
-        known[old] = log_evidence(*(total[old] for total in of_regime), relevance)
+        known[old] = evidence(*(total[old] for total in of_regime))
         used = np.flatnonzero(users)
         joined = known.copy()
         joined[users == 0] += alone[r]
-        joined[used] = log_evidence(*(total[used] + part[r] for part, total in zip(own, of_regime)), relevance)
+        joined[used] = evidence(*(total[used] + part[r] for part, total in zip(own, of_regime)))
         score = position["regime_log_weights"] + joined - known
         shares = np.exp(score - score.max()).cumsum()
         new = min(int(np.searchsorted(shares, uniforms[r] * shares[-1], side="right")), J - 1)
