@@ -16,6 +16,7 @@ Needs ``newsgroups20_bydate.jsonl.gz`` in PLURI_DATA.
 
     python benchmarks/reproduce/kmeans_newsgroups.py            # 25 runs of 12 cells, about three minutes of CPU
     python benchmarks/reproduce/kmeans_newsgroups.py --quick    # 5 runs
+    python benchmarks/reproduce/kmeans_newsgroups.py --runs 100
 
 References
 ----------
@@ -24,8 +25,8 @@ Zha, He, Ding, Simon and Gu (2001), Spectral relaxation for k-means clustering, 
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 import warnings
 
 import numpy as np
@@ -125,7 +126,11 @@ def one_run(X: object, y: np.ndarray, rng: np.random.Generator) -> tuple[list[fl
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    n_runs = 5 if "--quick" in sys.argv else 25
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--runs", type=int, default=25)
+    options = parser.parse_args()
+    n_runs = 5 if options.quick else options.runs
     corpus = Corpus()
     failures = []
     for (groups, size), (published, before) in CELLS.items():

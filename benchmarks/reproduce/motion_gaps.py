@@ -1,4 +1,4 @@
-"""Motion capture: gaps filled by a learned flow, a walk that passes into a run, regimes of exercise routines.
+"""Motion capture: gaps filled by a learned flow, and a walk that passes into a run.
 
 Gaps. Frames of a motion are embedded (spectral regression of Isomap coordinates; factor analysis), the flow of the
 coordinates is learned without the frames of the gaps, and gaps are bridged by it; beside them a cubic spline and a
@@ -11,11 +11,6 @@ frames a second, have gaps of 30 frames.
 Hand-over. Walks and runs of one person are two tasks in one embedding, in which they lie apart. A walk is handed over
 where the two share a regime, and where it is most probable as a run; the last second is compared with recorded frames:
 those of a run should be nearer than those of a walk.
-
-Regimes. Six exercise routines with 12 channels, each a task of its own, or all together in one flow; frames are
-labelled with 12 exercises. Regimes are matched one to one with the labels so that as many frames as possible agree; the
-Hamming distance is the share of frames that do not. Beside it the share that does not agree if each regime may stand
-for its most frequent exercise, and a hidden Markov model with as many states.
 
 Files are read here as they are; a channel that never changes, and where the person is on the floor, are left out.
 
@@ -32,14 +27,12 @@ from typing import Any
 import numpy as np
 from published import Report, run_if_data
 from scipy.interpolate import CubicSpline
-from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FactorAnalysis
 from sklearn.neighbors import NearestNeighbors
 
 from pluri.datasets import data_home
 from pluri.dynamics import LatentDynamics, MultiTaskDynamics
 from pluri.embedding import SpectralRegression
-from pluri.sequences import GaussianHMM
 
 #: Coordinates of both embeddings.
 N_COORDINATES = 6
@@ -223,35 +216,6 @@ def hand_over(report: Report) -> None:
             report.row(f"{title}: largest step / largest of a run", None, np.mean(steps) / usual)
 
 
-def disagreement(labels: np.ndarray, regimes: np.ndarray) -> tuple[float, float]:
-    """Share of frames that disagree after the best matching, one to one and many to one."""
-    table = np.zeros((regimes.max() + 1, labels.max() + 1))
-    np.add.at(table, (regimes, labels), 1.0)
-    rows, columns = linear_sum_assignment(-table)
-    return 1 - table[rows, columns].sum() / len(labels), 1 - table.max(axis=1).sum() / len(labels)
-
-
-def exercises(report: Report, quick: bool) -> None:
-    """Regimes of six routines against the exercises that they are labelled with."""
-    file = np.load(data_home() / "mocap6_exercise.npz")
-    X, labels = file["X"], file["TrueZ"].astype(int) - 1
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    parts, lengths = np.split(X, file["doc_range"][1:-1]), np.diff(file["doc_range"])
-    for n_regimes in (12,) if quick else (12, 40):
-        tasks = np.arange(6)
-        shared = MultiTaskDynamics(n_regimes, 30, random_state=0).fit(parts, tasks=tasks)
-        own = LatentDynamics(n_regimes, random_state=0).fit(parts)
-        hmm = GaussianHMM(n_regimes, covariance_type="full", n_init=3, random_state=0, min_covar=1e-2)
-        for name, found in (
-            ("regimes that routines share", shared.predict_regime(parts, tasks=tasks)),
-            ("regions of all routines together", own.predict_regime(parts)),
-            ("states of a hidden Markov model", hmm.fit(X, lengths=lengths).predict(X, lengths=lengths)),
-        ):
-            one, many = disagreement(labels, found)
-            report.row(f"{n_regimes} {name}: Hamming distance", None, one)
-            report.row(f"{n_regimes} {name}: most frequent exercise", None, many)
-
-
 def main() -> None:
     quick = "--quick" in sys.argv
     report = Report("Gaps in motions; published ratios are targets")
@@ -259,9 +223,6 @@ def main() -> None:
     report.close()
     report = Report("A walk passes into a run")
     hand_over(report)
-    report.close()
-    report = Report("Regimes of six exercise routines")
-    exercises(report, quick)
     report.close()
 
 

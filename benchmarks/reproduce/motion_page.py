@@ -4,11 +4,12 @@ Walks and runs of subject 35 of the CMU collection become features (steps of the
 mean of their task, so that walks and runs are loops through the same places, they become coordinates by spectral
 regression, and `MultiTaskDynamics` learns the flows of both tasks with shared regimes. Frames of one walk and one run
 are taken out before anything is learned, and put in again by the model (a bridge from both ends). A walk is continued
-by the model for a second, and then handed over to the run where both share a regime; the mean of the walks gives way to
-that of the runs over half a second from there. The page shows recorded and made motions in step, their paths in the
-first two coordinates, gaps, hand-overs and regimes; it is written where PLURI_FIGURES says. Printed: errors of joints
-inside the gaps, in centimetres and relative to the hips, beside a cubic spline of the features and the mean pose; and
-how near the continued motion is to recorded runs, and at which speed it moves.
+by the model for a second, and then handed over to the run where its path is most probable as one (they share no
+regime); the mean of the walks gives way to that of the runs over half a second from there. The page shows recorded and
+made motions in step, their paths in the first two coordinates, gaps, hand-overs and regimes; it is written where
+PLURI_FIGURES says. Printed: errors of joints inside the gaps, in centimetres and relative to the hips, beside a cubic
+spline of the features and the mean pose; and how near the continued motion is to recorded runs, and at which speed it
+moves.
 
     PLURI_DATA=folder python benchmarks/reproduce/motion_page.py [--quick] [--seed 0]
 """
@@ -30,7 +31,6 @@ from pluri.embedding import SpectralRegression
 from pluri.report import motion_report
 
 CENTIMETRES, FRAMES_PER_SECOND = 5.644, 30
-#: Few regimes: gaps of runs are filled better with more, but then walks and runs share one on the path of some seeds.
 N_COORDINATES, N_REGIMES, N_REGIONS = 8, 8, 20
 #: Trial and frames that are taken out of it.
 GAPS = {"35_05": (40, 70), "35_20": (14, 26)}
@@ -154,13 +154,14 @@ def continued(model: MultiTaskDynamics, space: Space, data: Data, places: dict[s
     walked = model.simulate(N_WALK, places[START][FROM], task="walk")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that there is no hand-over is printed
-        found = model.hand_over(walked[np.isfinite(walked).all(axis=1)][-1], "walk", "run", N_STEPS)
+        last = walked[np.isfinite(walked).all(axis=1)][-1]
+        found = model.hand_over(last, "walk", "run", N_STEPS, meet="density", n_blend=BLEND)
     path = np.concatenate([walked, found.path])
     path = path[~np.isnan(path).any(axis=1)]
     marks = [(FROM + 1, "simulated from here")]
     share = np.zeros(len(path))
     if found.switched_at is None:
-        print(f"no hand-over in {len(path)} simulated frames: walks and runs share no regime on this path")
+        print(f"no hand-over in {len(path)} simulated frames: the path left the flow")
     else:
         at = N_WALK + int(found.switched_at)
         print(f"the walk passes into a run after {at} simulated frames of {len(path)}")

@@ -10,7 +10,8 @@ cut to 46 neighbours of each digit, which is lower, and not to be compared.
 
 Without words: lbfgs, annealed, extra, both, spectral, neighbors, student_t (whose cost is another one), jitter (the
 published schedule, some minutes), subsets (the default optimiser on four other draws of 600 digits of a class: what the
-choice of digits alone changes), peers.
+choice of digits alone changes), peers. The word search looks for a lower cost in ten minutes of CPU: random starts,
+then the best map kicked by noise of four sizes and gone down again.
 """
 
 from __future__ import annotations
@@ -61,6 +62,27 @@ def agreement(points: np.ndarray, labels: np.ndarray) -> float:
     return float((labels[nearest] == labels).mean())
 
 
+def search(report: Report, X: np.ndarray, seconds: float) -> None:
+    """The lowest cost that restarts and kicks find."""
+    rng, began = np.random.default_rng(0), time.process_time()
+    settings = {"perplexity": PERPLEXITY, "max_iter": 2000, "tol": 1e-5, "random_state": 0}
+    best, n_tried = SNE(**settings).fit(X), 0
+    report.row("search: from principal components", PUBLISHED, best.kl_divergence_)
+    while time.process_time() - began < seconds:
+        random = n_tried < 5
+        start = 1e-2 * rng.normal(size=(len(X), 2))
+        if not random:
+            start = best.embedding_ + (0.1, 0.3, 1.0, 2.0)[n_tried % 4] * 100 * start
+        found = SNE(init=start, **settings).fit(X)
+        n_tried += 1
+        if random or found.kl_divergence_ < best.kl_divergence_ or n_tried % 20 == 0:
+            told = "random start" if random else "kicked"
+            report.row(f"search: {told}, try {n_tried}, {time.process_time() - began:.0f} CPU seconds", PUBLISHED,
+                       found.kl_divergence_)  # fmt: skip
+        best = min(best, found, key=lambda model: model.kl_divergence_)
+    report.row(f"search: lowest of {n_tried + 1}", TARGET, best.kl_divergence_)
+
+
 def shown(report: Report, name: str, points: np.ndarray, X: np.ndarray, labels: np.ndarray) -> None:
     report.row(f"{name}: nearest neighbour of the same class", None, agreement(points, labels))
     report.row(f"{name}: share of 10 nearest neighbours kept", None, neighborhood_preservation(X, points, 10))
@@ -72,6 +94,9 @@ def main() -> None:
     report = Report(f"{n} USPS digits 0 to 4, perplexity 15: cost in nats")
     report.row("all points in one place", 15894.0, n * float(np.log((n - 1) / PERPLEXITY)))
     for word in sys.argv[1:] or DEFAULT:
+        if word == "search":
+            search(report, X, 600.0)
+            continue
         if word == "subsets":
             for seed in range(4):
                 found = SNE(perplexity=PERPLEXITY, random_state=0).fit(digits(seed)[0])

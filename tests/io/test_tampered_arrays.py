@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from pluri.embedding import SNE
 from pluri.io import load, save
 from pluri.io.archive import Unsound, check_soundness
 from pluri.io.trusted import MODELS
@@ -96,6 +97,17 @@ def test_what_load_would_refuse_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="model must be sound to be loaded again, but its GaussianMixture is damaged"):
         save(model, tmp_path / "model.skops")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["_unit", "_rate"])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, np.ones(2), "one"])
+def test_a_scale_that_places_new_rows_must_be_a_positive_number(name, value):
+    model = SNE(perplexity=5, kernel="student_t", max_iter=3, random_state=0)
+    model.fit(np.random.default_rng(0).normal(size=(20, 2)))
+    check_soundness(model)
+    setattr(model, name, value)
+    with pytest.raises(Unsound, match=f"its SNE is damaged: {name} must"):
+        check_soundness(model)
 
 
 def test_parameters_set_by_hand_are_sound():

@@ -296,6 +296,20 @@ def test_a_list_of_sequences_of_equal_length_is_sequences(table):
 
 
 @of(has_states_along_sequences)
+def test_an_array_of_sequences_is_refused_with_what_to_pass(table):
+    """Some keep time in the last axis, others features: nobody can tell, and a guess would be a silent wrong answer."""
+    if one_answer_a_sequence(table):
+        pytest.skip("answers for whole sequences, and takes them in an array")
+    stacked = np.stack(np.split(table.X, 3))
+    labels = [part[:3] for part in table.arguments[1:]]
+    for name in ("fit", *(name for name in (*table.queries(), *table.totals()) if table.takes(name, "lengths"))):
+        model = table.make() if name == "fit" else table.fitted()
+        given = [stacked, *labels] if table.takes(name, "y") else [stacked]
+        with pytest.raises(ValueError, match=r"X must have two axes, or be a list of sequences, .* pass list\(X\)"):
+            getattr(model, name)(*given)
+
+
+@of(has_states_along_sequences)
 def test_groups_say_the_same_as_lengths(table):
     lengths = np.unique(GROUPS, return_counts=True)[1]
     given = (table.X, *labels_along(table, GROUPS))

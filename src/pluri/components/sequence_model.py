@@ -48,8 +48,7 @@ class TakesSequences(Estimator):
     def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
         refuse_dates(X)
-        if getattr(X, "ndim", 2) == 3:
-            raise ValueError("Found array with dim 3, X must have two axes: list(X) is a list of sequences")
+        refuse_stacked(X)
         if options["dtype"] not in (None, "numeric"):
             refuse_words(X)
         if fitting or hasattr(self, "n_features_in_"):
@@ -109,6 +108,16 @@ class TakesSequences(Estimator):
 
     def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
         return self._sequences(X, lengths, fitting=False)
+
+
+def refuse_stacked(X: Any) -> None:
+    """Refuse sequences in an array with three axes, of which nobody can tell which one is time."""
+    if getattr(X, "ndim", 2) == 3:
+        n, length, width = X.shape
+        raise ValueError(
+            f"X must have two axes, or be a list of sequences, got shape {X.shape}: pass list(X) for {n} sequences of "
+            f"{length} time steps and {width} features, or list(X.transpose(0, 2, 1)) if time is the last axis"
+        )
 
 
 def warn_of_empty_columns(X: NDArray[Any], stacklevel: int = 5) -> None:

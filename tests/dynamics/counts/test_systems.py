@@ -263,16 +263,16 @@ def test_lists_lengths_and_groups_say_the_same(fitted):
     assert_allclose(again.observation_matrix_, model.observation_matrix_, atol=1e-6)
 
 
-def test_an_array_of_trials_is_the_list_of_them(poisson_data):
-    trials = poisson_data[:60].reshape(6, 10, -1)
-    model = PoissonDynamicalSystem(2, random_state=0, max_iter=2)
-    one, other = model.fit_transform(trials), model.fit_transform(list(trials))
-    assert_allclose(one, other, atol=0)
-    assert model.score(trials) == model.score(list(trials))
-    assert_allclose(model.score_sequences(trials, groups=np.arange(6)), model.score_sequences(list(trials)), atol=0)
-    assert model.forecast(trials, 2).mean.shape == (6, 2, 6)
+def test_a_list_of_trials_is_taken_by_searches_and_an_array_is_told_how_to_become_one(poisson_data):
+    stacked = poisson_data[:60].reshape(6, 10, -1)
+    trials, model = list(stacked), PoissonDynamicalSystem(2, random_state=0, max_iter=2)
+    model.fit(trials)
+    assert_allclose(model.score_sequences(trials, groups=np.arange(6)), model.score_sequences(trials), atol=0)
     search = GridSearchCV(model, {"n_components": [1]}, cv=2).fit(trials)
     assert search.best_estimator_.posterior(trials).lengths.tolist() == [10] * 6
+    for ask in (model.fit, model.fit_transform, model.score_sequences, model.posterior, model.leave_one_neuron_out):
+        with pytest.raises(ValueError, match=r"got shape \(6, 10, 6\): pass list\(X\) for 6 sequences"):
+            ask(stacked)
 
 
 @pytest.mark.parametrize("kind", [PoissonDynamicalSystem, CountDynamicalSystem])

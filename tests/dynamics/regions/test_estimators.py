@@ -74,6 +74,18 @@ def test_two_tasks_share_the_rotation_and_nothing_else(flow, model):
     np.testing.assert_allclose(shares[0], np.mean(turning, axis=(1, 2)), atol=0.1)
 
 
+def test_a_window_averages_over_the_neighbours_in_a_sequence(flow, model):
+    alone, told = model.predict_regime_proba(flow.X, tasks=flow.tasks), {"tasks": flow.tasks}
+    ends = np.cumsum([len(X) for X in flow.X])
+    expected = np.concatenate([
+        [part[max(t - 3, 0) : t + 4].mean(axis=0) for t in range(len(part))] for part in np.split(alone, ends[:-1])
+    ])  # fmt: skip
+    np.testing.assert_allclose(model.predict_regime_proba(flow.X, **told, window=3), expected, atol=1e-12)
+    np.testing.assert_array_equal(model.predict_regime(flow.X, **told, window=3), expected.argmax(axis=1))
+    with pytest.raises(ValueError, match="window must be"):
+        model.predict_regime(flow.X, **told, window=-1)
+
+
 def private_and_shared(rng):
     """Sequences of two rows: two tasks with four matrices in common and one each of their own."""
     matrices = rng.normal(size=(6, 2, 3))

@@ -56,11 +56,6 @@ class StatePosterior:
     lengths: Integers
 
 
-def as_trials(X: Any) -> Any:
-    """The list of sequences in an array of shape (n_trials, n_steps, n_features); anything else as it is."""
-    return list(X) if isinstance(X, np.ndarray) and X.ndim == 3 else X
-
-
 class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Methods of a fitted system. A subclass gives `_parameters_and_problem` and `_observations`."""
 
@@ -81,7 +76,6 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _open(
         self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None
     ) -> tuple[SystemParameters, CountProblem, Array, Integers]:
-        X = as_trials(X)
         lengths = sequence_lengths(X, lengths, groups)
         check_not_lost(X, lengths, fitting=False)
         params, problem = self._fitted()
@@ -112,7 +106,7 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features) or (n_trials, n_steps, n_features), or list of sequences
+        X : array of shape (n_samples, n_features), or list of sequences
             Counts, NaN where one is missing.
         lengths : array of shape (n_sequences,), optional
             Lengths of the sequences in X; one sequence if neither `lengths` nor `groups` is given.
@@ -154,7 +148,6 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         For ``inference="laplace"`` it is Laplace's approximation, which bounds nothing. It is -inf, with a warning, for
         counts that the model holds for impossible, and leaves out neurons that were silent in the fit.
         """
-        X = as_trials(X)
         return self._bounds(X, sequence_lengths(X, lengths, groups), None)
 
     def _bounds(self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None) -> Array:
@@ -211,7 +204,7 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         bound : float
         """
-        sequence_weight, X = weight_by_either_name(sequence_weight, aliases), as_trials(X)
+        sequence_weight = weight_by_either_name(sequence_weight, aliases)
         lengths = lengths_in_second_place(y, lengths if groups is None else sequence_lengths(X, lengths, groups), X)
         return float(self._bounds(X, lengths, sequence_weight).sum())
 

@@ -17,7 +17,6 @@ from pluri.dynamics.counts.count_model import CountModel
 from pluri.dynamics.counts.description import SystemDescription
 from pluri.dynamics.counts.learning import CountProblem
 from pluri.dynamics.counts.poisson_model import PoissonModel
-from pluri.dynamics.counts.queries import as_trials
 from pluri.dynamics.counts.records import StateModel, SystemParameters
 from pluri.dynamics.counts.starting import STARTS
 from pluri.dynamics.counts.state_updates import LARGEST_RADIUS, canonical, radius
@@ -148,8 +147,7 @@ class CountSystem(TakesSequences, SystemDescription, CallbackSupport, EMEstimato
         Parameters
         ----------
         X : array of shape (n_samples, n_features), list of sequences, or `pluri.engine.Source`
-            Counts, a row for each time step and a column for each neuron. NaN marks a missing count. Sequences of one
-            length may also be an array of shape (n_trials, n_steps, n_features).
+            Counts, a row for each time step and a column for each neuron. NaN marks a missing count.
         y : ignored
             For scikit-learn; lengths of sequences are also taken here, as in hmmlearn.
         lengths : array of shape (n_sequences,), optional
@@ -165,7 +163,7 @@ class CountSystem(TakesSequences, SystemDescription, CallbackSupport, EMEstimato
         -------
         self : object
         """
-        sequence_weight, X = weight_by_either_name(sequence_weight, aliases), as_trials(X)
+        sequence_weight = weight_by_either_name(sequence_weight, aliases)
         check_parameters(self)
         with restored_on_failure(self):
             source = self._source(X, self._boundaries(X, y, lengths, groups), sequence_weight)
@@ -177,7 +175,7 @@ class CountSystem(TakesSequences, SystemDescription, CallbackSupport, EMEstimato
 
     def fit_transform(self, X: Any, y: Any = None, lengths: ArrayLike | None = None, **arguments: Any) -> Array:
         """`fit`, then `transform` of the same sequences."""
-        groups, X = arguments.get("groups"), as_trials(X)
+        groups = arguments.get("groups")
         found = lengths_in_second_place(y, sequence_lengths(X, lengths, groups), X)
         self.fit(X, y, lengths, **arguments)
         return self.transform(X, found if groups is None else None, groups=groups)

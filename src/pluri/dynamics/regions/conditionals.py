@@ -129,19 +129,11 @@ def draw_matrices(rng: np.random.Generator, precision: Array, mean: Array) -> Ar
     return np.ascontiguousarray(np.swapaxes(drawn, -1, -2))
 
 
-def log_fit(matrices: Array, gram: Array, cross: Array, squares: Array) -> Array:
-    """Log density (R, J) of the transitions of R regions under J matrices (J, K, P), up to a constant of the region.
-
-    ``-(||y||^2 - 2 tr(M' S_yt) + tr(M S_tt M')) / 2``; sums are weighted by the noise precision.
-    """
-    R, J, P = len(gram), len(matrices), matrices.shape[2]
-    inner = (np.swapaxes(matrices, -1, -2) @ matrices).reshape(J, -1)
-    with_cross = cross[..., :P].reshape(R, -1) @ matrices.reshape(J, -1).T
-    return np.asarray(with_cross - 0.5 * (gram[..., :P, :P].reshape(R, -1) @ inner.T + squares[:, None]))
-
-
 def log_evidence(gram: Array, cross: Array, squares: Array, relevance: Array) -> Array:
-    """The same (R,) with the matrix integrated out under its prior."""
+    """Log density (R,) of the transitions of R regions, up to a constant of each, with its matrix integrated out.
+
+    ``-(||y||^2 - 2 tr(M' S_yt) + tr(M S_tt M')) / 2`` under the prior of M; sums are weighted by the noise precision.
+    """
     precision, mean = regression_posterior(gram, cross, relevance)
     P, K = mean.shape[-2:]
     gain = (np.swapaxes(cross[..., :P], -1, -2) * mean).sum(axis=(-2, -1))

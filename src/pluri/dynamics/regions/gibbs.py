@@ -2,9 +2,9 @@
 
 A sweep draws the region of each transition, lets regions exchange their sticks, lets each region choose its matrix,
 and draws matrices, relevances, places of the regions, noise, sticks and concentrations. What nothing was seen of is
-integrated out where the others are drawn and drawn after them from its prior: matrices without transitions (a region
-may choose one of these by its evidence), sticks beyond the last one in use, and matrices that empty regions point to.
-Without that a chain with many empty regions would hardly move. The three pure functions that a test of correctness
+integrated out where the others are drawn and drawn after them from its prior: sticks beyond the last one in use, and
+matrices that empty regions point to. Without that a chain with many empty regions would hardly move. All matrices are
+integrated out where regions choose theirs. The three pure functions that a test of correctness
 needs are `sample_prior`, `sample_data` and `sweep`.
 
 References

@@ -1,8 +1,9 @@
 """Which matrix each region has, and the weights of the matrices.
 
-A region with transitions chooses among the matrices that others have, by how well they fit, and those that nobody has,
-by the evidence of its transitions with the matrix integrated out; one of the latter is drawn at once, for the regions
-that choose after it. Regions without transitions follow the weights.
+A region with transitions chooses given the pointers of all others, with all matrices integrated out: by what the
+transitions of the regions that have a matrix say of its own, or by its own evidence for a matrix that nobody has. Given
+drawn matrices instead, regions hardly ever came to share one in more than a few dimensions: a draw from few transitions
+is far from any other region's. Regions without transitions follow the weights.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.dynamics.regions.conditionals import draw_matrices, log_evidence, log_fit, regression_posterior
+from pluri.dynamics.regions.conditionals import log_evidence
 from pluri.dynamics.regions.records import Moments, Position
 from pluri.dynamics.regions.sticks import drawn_concentration, used_sticks
 from pluri.priors import Gamma
@@ -25,14 +26,14 @@ Integers = NDArray[np.int64]
 def chosen_pointers(
     rng: np.random.Generator, position: Position, moments: Moments, prior: Gamma | float
 ) -> dict[str, NDArray[Any]]:
-    """Pointers, weights of the matrices and their concentration, drawn anew, and matrices in their new order.
+    """Pointers, weights of the matrices and their concentration, drawn anew.
 
-    Matrices that no region with transitions has are to be drawn after this.
+    The matrices were integrated out, and are to be drawn after this, before anything else that depends on them.
     """
     filled = moments.counts > 0
     J = len(position["matrices"])
     pointers = np.array(position["pointers"])
-    pointers[filled], matrices = _chosen(rng, position, moments, filled)
+    pointers[filled] = pointers_given_others(rng, position, moments, filled)
     counts = np.bincount(pointers[filled], minlength=J)
     log_weights = position["regime_log_weights"]
     order = exchange_labels(rng, log_weights, counts)
@@ -43,34 +44,44 @@ def chosen_pointers(
     pointers[~filled] = choose_rows(rng, np.tile(log_weights, (int((~filled).sum()), 1)))
     return {
         "pointers": pointers,
-        "matrices": matrices[order],
         "regime_log_weights": log_weights,
         "regime_concentration": np.asarray(concentration),
     }
 
 
-def _chosen(rng: np.random.Generator, position: Position, moments: Moments, filled: NDArray[Any]) -> tuple[Any, Array]:
-    """Pointers of the regions that have transitions, each drawn given all others, and the matrices."""
+def pointers_given_others(
+    rng: np.random.Generator, position: Position, moments: Moments, filled: NDArray[Any]
+) -> Integers:
+    """Pointers of the regions that have transitions, each drawn given all others, by the sums of each regime."""
     g = np.broadcast_to(position["noise_precision"][:, None], filled.shape)[filled]
-    gram, cross = (sums[filled] * g[:, None, None] for sums in (moments.gram, moments.cross))
-    squares, relevance = moments.squares[filled] * g, position["relevance"]
-    matrices, P = np.array(position["matrices"]), len(relevance)
-    J = len(matrices)
-    fit = log_fit(matrices, gram, cross, squares)
-    evidence = log_evidence(gram, cross, squares, relevance)
-    precision, mean = regression_posterior(gram, cross, relevance)
+    sums = (moments.gram, moments.cross, moments.squares)
+    own = [part[filled] * g.reshape(-1, *[1] * (part.ndim - 2)) for part in sums]
+    relevance, J = position["relevance"], len(position["matrices"])
     chosen = position["pointers"][filled]
-    n_users = np.bincount(chosen, minlength=J)
-    log_weights = position["regime_log_weights"]
+    users = np.bincount(chosen, minlength=J)
+    of_regime = [np.zeros((J, *part.shape[1:])) for part in own]
+    for part, total in zip(own, of_regime):
+        np.add.at(total, chosen, part)
+
+    def evidence(gram: Array, cross: Array, squares: Array) -> Array:
+        return log_evidence(gram, cross, squares, relevance)
+
+    alone, known = evidence(*own), evidence(*of_regime)
     uniforms = rng.random(len(chosen))
-    for r in range(len(chosen)):
-        n_users[chosen[r]] -= 1
-        score = log_weights + np.where(n_users > 0, fit[r], evidence[r])
+    for r, old in enumerate(chosen.tolist()):
+        users[old] -= 1
+        for part, total in zip(own, of_regime):
+            total[old] = total[old] - part[r] if users[old] else 0.0  # of nobody rounding would be left
+        known[old] = evidence(*(total[old] for total in of_regime))
+        used = np.flatnonzero(users)
+        joined = known.copy()
+        joined[users == 0] += alone[r]
+        joined[used] = evidence(*(total[used] + part[r] for part, total in zip(own, of_regime)))
+        score = position["regime_log_weights"] + joined - known
         shares = np.exp(score - score.max()).cumsum()
-        j = min(int(np.searchsorted(shares, uniforms[r] * shares[-1], side="right")), J - 1)
-        if n_users[j] == 0:
-            matrices[j, :, :P] = draw_matrices(rng, precision[r], mean[r])
-            fit[:, j] = log_fit(matrices[j : j + 1], gram, cross, squares)[:, 0]
-        n_users[j] += 1
-        chosen[r] = j
-    return chosen, matrices
+        new = min(int(np.searchsorted(shares, uniforms[r] * shares[-1], side="right")), J - 1)
+        for part, total in zip(own, of_regime):
+            total[new] += part[r]
+        users[new] += 1
+        known[new], chosen[r] = joined[new], new
+    return np.asarray(chosen)

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.sequence_model import TakesSequences
+from pluri.dynamics.neighboring_steps import averaged
 from pluri.dynamics.regions.flow import Flow, log_density_of_steps, next_means, regime_shares
 from pluri.dynamics.regions.rollouts import Bounds, followed
 from pluri.dynamics.regions.transitions import task_labels, transition_rows, with_holes
+from pluri.validation import check_count
 from pluri.validation.sequences import (
     BOUNDARIES,
     check_not_lost,
@@ -217,16 +219,27 @@ class FlowQueries(TakesSequences):
         *,
         groups: ArrayLike | None = None,
         tasks: ArrayLike | None = None,
+        window: int = 0,
     ) -> Array:
         """Probability of each regime at each row, given the row and, where there is one, the next.
 
         Regimes of the draws are matched by the training steps that they have in common; columns are those of
         ``regime_usage_``. A missing value is replaced as in `predict`.
 
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        lengths, groups, tasks : arrays, optional
+            See `predict`.
+        window : int, default=0
+            Steps to each side, in the same sequence, over which probabilities are averaged: the model has no memory,
+            and regimes of single rows change more often than what is done.
+
         Returns
         -------
         array of shape (n_samples, n_regimes)
         """
+        check_count(window, "window", least=0)
         data, counts, numbers = self._opened(X, lengths, groups, tasks)
         complete = ~with_holes(data)
         rows = self._filled(data, counts, numbers, self._followed)
@@ -243,7 +256,7 @@ class FlowQueries(TakesSequences):
                 if len(own):
                     after = rows[own + 1] if follow else None
                     found[own] = regime_shares(flow, rows[own], n_named, after)
-        return found
+        return averaged(found, offsets_of(counts), int(window)) if window else found
 
     def predict_regime(
         self,
@@ -252,6 +265,8 @@ class FlowQueries(TakesSequences):
         *,
         groups: ArrayLike | None = None,
         tasks: ArrayLike | None = None,
+        window: int = 0,
     ) -> Integers:
         """Most probable regime of each row; see `predict_regime_proba`."""
-        return self.predict_regime_proba(X, lengths, groups=groups, tasks=tasks).argmax(axis=1).astype(np.int64)
+        shares = self.predict_regime_proba(X, lengths, groups=groups, tasks=tasks, window=window)
+        return shares.argmax(axis=1).astype(np.int64)

@@ -9,7 +9,6 @@ regressions on the components, which are observed, refine them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from pluri.components.chain.forward_backward import Chain
 from pluri.components.first_sequences import FirstSequences, fill_holes, weighted_mean, weighted_spread
 from pluri.components.k_means import k_means
+from pluri.dynamics.neighboring_steps import averaged
 from pluri.dynamics.switching.learning import SwitchingPrior, SwitchingProblem, SwitchingStatistics
 from pluri.dynamics.switching.parameters import FIELDS, SwitchingParameters
 from pluri.dynamics.switching.potentials import Potentials
@@ -210,17 +210,6 @@ def first_regimes(states: Array, offsets: Integers, weight: Array, k: int, rng: 
         return rng.integers(k, size=len(states))
     labels, _ = k_means(features, weight, k, rng, n_init=1)
     return np.asarray(labels, dtype=np.int64)
-
-
-def averaged(rows: Array, offsets: Integers, window: int) -> Array:
-    """Means of the rows up to `window` steps away in the same sequence."""
-    out = np.empty_like(rows)
-    for begin, end in pairwise(offsets):
-        reached = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows[begin:end], axis=0)])
-        steps = np.arange(end - begin)
-        first, last = np.maximum(steps - window, 0), np.minimum(steps + window + 1, end - begin)
-        out[begin:end] = (reached[last] - reached[first]) / (last - first)[:, None]
-    return out
 
 
 def _shifted(rows: Array, lengths: Integers) -> Array:

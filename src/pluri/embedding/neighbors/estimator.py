@@ -18,7 +18,7 @@ from pluri.embedding.neighbors.input_data import Objects, read_objects
 from pluri.embedding.neighbors.optimizers import Descended
 from pluri.embedding.neighbors.threads import Threads
 from pluri.inference import History
-from pluri.validation import check_parameters, restored_on_failure
+from pluri.validation import Stored, check_parameters, restored_on_failure
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -29,6 +29,8 @@ BLOCK = 1_000_000
 SAME = 1e-5
 #: Squares of such numbers may overflow.
 OVERFLOWS = 1e100
+#: What places of new rows are divided by.
+POSITIVE = Stored(least=float(np.finfo(np.float64).tiny))
 
 
 class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):

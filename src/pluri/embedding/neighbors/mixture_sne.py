@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.embedding.neighbors.estimator import NeighborEmbedding
+from pluri.embedding.neighbors.estimator import POSITIVE, NeighborEmbedding
 from pluri.embedding.neighbors.fitting import JITTERED, Plan, descend_with, start_of
 from pluri.embedding.neighbors.image_problem import ImageProblem
 from pluri.embedding.neighbors.input_data import Objects
@@ -122,6 +122,7 @@ class MixtureSNE(NeighborEmbedding):
         "sigmas_": Stored("n_objects", least=0),
         "_training": Stored("n_objects", "n_features_in_"),
         "_shift": Stored("n_features_in_"),
+        "_unit": POSITIVE,
     }
 
     def __init__(

@@ -23,7 +23,7 @@ from scipy import sparse
 
 from pluri.embedding.neighbors.dense import CostFunction, DenseCost
 from pluri.embedding.neighbors.distributions import Neighbors
-from pluri.embedding.neighbors.estimator import NeighborEmbedding
+from pluri.embedding.neighbors.estimator import POSITIVE, NeighborEmbedding
 from pluri.embedding.neighbors.fitting import OPTIMIZERS, Plan, fit_map, stages, start_of
 from pluri.embedding.neighbors.heavy_tails import DenseHeavyCost, HeavyMeshCost
 from pluri.embedding.neighbors.input_data import MOST_EXACT, MOST_EXACT_HEAVY, Objects
@@ -142,6 +142,8 @@ class SNE(NeighborEmbedding):
         "sigmas_": Stored("n_objects", least=0),
         "_training": Stored("n_objects", "n_features_in_"),
         "_shift": Stored("n_features_in_"),
+        "_unit": POSITIVE,
+        "_rate": POSITIVE,
     }
 
     def __init__(
