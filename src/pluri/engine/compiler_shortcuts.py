@@ -189,18 +189,26 @@ def _alive_when_asked() -> Iterator[Shortcut]:
 
 
 def _told_to_listeners() -> Iterator[Shortcut]:
-    """Each call of LLVM and each lock is an event, of which there are ten thousands, and hardly ever a listener."""
+    """Each call of LLVM and each lock is an event, of which there are ten thousands.
+
+    Numba's own clocks for the time in locks, two for each function that is under way, do not listen meanwhile.
+    """
     from numba.core import event
 
     numbas: Any = event
-    listeners, slow_start, slow_end = numbas._registered, numbas.start_event, numbas.end_event
+    listeners, clock = numbas._registered, numbas.TimingListener
+    slow_start, slow_end = numbas.start_event, numbas.end_event
+    locks = frozenset({"numba:llvm_lock", "numba:compiler_lock"})
+
+    def nobody_hears(kind: str) -> bool:
+        return kind in locks and all(type(listener) is clock for listener in listeners[kind])
 
     def start_event(kind: str, data: Any = None) -> None:
-        if listeners[kind]:
+        if not nobody_hears(kind):
             slow_start(kind, data)
 
     def end_event(kind: str, data: Any = None, exc_details: Any = None) -> None:
-        if listeners[kind]:
+        if not nobody_hears(kind):
             slow_end(kind, data, exc_details)
 
     yield event, "start_event", start_event

@@ -26,15 +26,17 @@ def assigned_once() -> Iterator[Shortcut]:
     slowly = Lower._find_singly_assigned_variable
 
     def find(self: Any) -> None:
-        slowly(self)
-        if len(self.blocks) > 1 and not self.func_ir.func_id.is_generator:
-            self._singly_assigned_vars.update(_values(self.blocks, self._singly_assigned_vars))
+        found = None if self.func_ir.func_id.is_generator else _values(self.blocks)
+        if found is None:
+            slowly(self)
+        else:
+            self._singly_assigned_vars, self._blk_local_varmap = found, {}
 
     yield Lower, "_find_singly_assigned_variable", find
 
 
-def _values(blocks: Any, known: set[str]) -> set[str]:
-    """Names of variables, beside the known ones, that are assigned once in a block that all their uses come after."""
+def _values(blocks: Any) -> set[str] | None:
+    """Names of variables that are assigned once, in a block that all their uses come after; None if it cannot tell."""
     from numba.core import ir
     from numba.core.analysis import compute_cfg_from_blocks
 
@@ -48,11 +50,11 @@ def _values(blocks: Any, known: set[str]) -> set[str]:
             elif kind is ir.Assign:
                 used, assigned = _names(statement.value), statement.target.name
                 if _may_jump(statement.value):
-                    return set()
+                    return None
             elif kind.__module__ == ir.__name__:
                 used, assigned = [variable.name for variable in statement.list_vars()], None
             else:  # a statement of an extension, which may want addresses
-                return set()
+                return None
             for name in used:
                 place.setdefault(name, None)
                 uses.setdefault(name, set()).add(offset)
@@ -62,9 +64,7 @@ def _values(blocks: Any, known: set[str]) -> set[str]:
     return {
         name
         for name, offset in place.items()
-        if offset is not None
-        and name not in known
-        and all(offset in before[use] and offset <= use for use in uses.get(name, ()))
+        if offset is not None and all(offset in before[use] and offset <= use for use in uses.get(name, ()))
     }
 
 
