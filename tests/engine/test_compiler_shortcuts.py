@@ -1,5 +1,6 @@
 """Shortcuts through Numba's compiler give the same code, and only while a function of ours is compiled."""
 
+import gc
 import re
 from collections import Counter
 
@@ -14,7 +15,7 @@ from numba.extending import overload
 from pluri.engine import compiler_shortcuts
 from pluri.engine.compile_record import listening
 from pluri.engine.compiled import compiled
-from pluri.engine.compiler_shortcuts import TRIED, CompilerShortcuts
+from pluri.engine.compiler_shortcuts import TRIED, CompilerShortcuts, hurried
 
 PLACES = ((TargetConfig, "__eq__"), (TargetConfig, "__hash__"), (BaseFunction, "get_call_type"),
           (Inst, "_rec_list_vars"))  # fmt: skip
@@ -110,6 +111,21 @@ def test_numba_is_as_it_was_before_and_after_and_for_functions_of_others():
     with pytest.raises(numba.TypingError):
         impossible(1)
     assert methods() == before
+
+
+@pytest.mark.skipif(numba.version_info.short not in TRIED, reason="this version of Numba is left alone")
+def test_the_compiler_hurries_for_a_function_of_others_inside_a_block_and_an_error_ends_it():
+    before, was_on = methods(), gc.isenabled()
+    with hurried():
+        assert not gc.isenabled()
+        assert all(now is not then for now, then in zip(methods(), before))
+        with hurried():
+            assert numba.njit(statistics)(np.ones(3), 2)[2] == 3
+        assert all(now is not then for now, then in zip(methods(), before))
+    assert (methods(), gc.isenabled()) == (before, was_on)
+    with pytest.raises(numba.TypingError), hurried():
+        numba.njit(lambda x: x.nothing)(1)
+    assert (methods(), gc.isenabled()) == (before, was_on)
 
 
 def test_what_is_declared_between_two_functions_is_found():

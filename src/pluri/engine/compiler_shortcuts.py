@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from pluri.engine.collection_pause import CollectionPause
 from pluri.engine.compile_cache import DEPENDS
 from pluri.engine.compiler_values import Shortcut, assigned_once, taken_apart
 
@@ -35,16 +37,37 @@ class CompilerShortcuts:
         """A function is going to be compiled, maybe for another one that is."""
         self._depth += 1
         if self._depth == 1 and hasattr(data["dispatcher"], DEPENDS):
-            for kind, name, quicker in _shortcuts():
-                self._replaced.append((kind, name, vars(kind)[name]))
-                setattr(kind, name, quicker)
+            self.take()
 
     def end(self, data: dict[str, Any]) -> None:
         """It was compiled, or could not be."""
         self._depth -= 1
         if self._depth == 0:
-            while self._replaced:
-                setattr(*self._replaced.pop())
+            self.leave()
+
+    def take(self) -> None:
+        """Take the shortcuts from now on."""
+        for kind, name, quicker in _shortcuts():
+            self._replaced.append((kind, name, vars(kind)[name]))
+            setattr(kind, name, quicker)
+
+    def leave(self) -> None:
+        """Leave Numba as it was."""
+        while self._replaced:
+            setattr(*self._replaced.pop())
+
+
+@contextmanager
+def hurried() -> Iterator[None]:
+    """The compiler hurries inside the block as it does for functions of ours: for a function that somebody gave us."""
+    pause, shortcuts = CollectionPause(), CompilerShortcuts()
+    pause.begin({})
+    shortcuts.take()
+    try:
+        yield
+    finally:
+        shortcuts.leave()
+        pause.end({})
 
 
 @cache
