@@ -77,7 +77,25 @@ def caught(x):
     return found
 
 
+def crossing(x, n):
+    """Where ways meet, a view may be let go a second time."""
+    total = 0.0
+    for i in range(n):
+        part = x[i:].copy()
+        if part[0] > 2.0 and part[1] > 4.0:
+            total += 1.0
+        if i % 2:
+            other = part.copy() if i % 3 else x
+            if other[0] > 3.0 or other[1] > 5.0:
+                continue
+            if i > 4:
+                break
+        total += 2.0
+    return total
+
+
 CASES = {
+    "crossing": (crossing, lambda: (np.arange(12.0), 10)),
     "branches": (branches, lambda: (Pair(np.arange(12.0).reshape(3, 4), -np.arange(4.0)), 2, 3)),
     "one branch": (branches, lambda: (Pair(np.arange(12.0).reshape(3, 4), np.ones(4)), 0, 3)),
     "views": (views, lambda: (np.arange(1.0, 9.0),)),

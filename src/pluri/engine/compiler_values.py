@@ -5,7 +5,9 @@ A variable that is used in more than one block, and an array at each access to a
 whole: a record of a dozen arrays is a hundred numbers. LLVM finds out that none of it was needed, which takes a tenth
 of the time of a first call. The code that is left at the end is the same.
 
-A variable stays a value if it is assigned once, in a block that every use comes after. An array is taken apart where
+A variable stays a value if it is assigned once, in a block that every use comes after, and holds nothing whose
+references are counted: where ways meet Numba may let go of a variable twice, for which the memory must be zero the
+second time. Loops that count no references (``allocates=False``) keep all of them. An array is taken apart where
 one of its fields is read; where its address is asked for, a copy is written to memory, as nothing is ever written
 through it: only new arrays are filled by their address, and these are left alone.
 """
@@ -27,10 +29,14 @@ def assigned_once() -> Iterator[Shortcut]:
 
     def find(self: Any) -> None:
         found = None if self.func_ir.func_id.is_generator else _values(self.blocks)
-        if found is None:
+        if found is None or self.context.enable_nrt:
             slowly(self)
+            self._singly_assigned_vars.update(name for name in found or () if not is_counted(self, name))
         else:
             self._singly_assigned_vars, self._blk_local_varmap = found, {}
+
+    def is_counted(self: Any, name: str) -> bool:
+        return bool(self.context.data_model_manager[self.typeof(name)].contains_nrt_meminfo())
 
     yield Lower, "_find_singly_assigned_variable", find
 
