@@ -1,6 +1,8 @@
 """Shortcuts through Numba's compiler give the same code, and only while a function of ours is compiled."""
 
+import gc
 import re
+from collections import Counter
 
 import numba
 import numpy as np
@@ -13,7 +15,7 @@ from numba.extending import overload
 from pluri.engine import compiler_shortcuts
 from pluri.engine.compile_record import listening
 from pluri.engine.compiled import compiled
-from pluri.engine.compiler_shortcuts import TRIED, CompilerShortcuts
+from pluri.engine.compiler_shortcuts import TRIED, CompilerShortcuts, hurried
 
 PLACES = ((TargetConfig, "__eq__"), (TargetConfig, "__hash__"), (BaseFunction, "get_call_type"),
           (Inst, "_rec_list_vars"))  # fmt: skip
@@ -48,13 +50,40 @@ def code(function):
     return re.sub(r"_ZN[\w$%.]*|0x[0-9a-f]+|\.\d+|\$\d+|inttoptr \(i64 \d+|\d{12,}", "", body)
 
 
-def test_the_code_is_the_same_with_and_without_shortcuts():
+def without_shortcuts(function):
+    return numba.njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy")(function)
+
+
+@pytest.fixture
+def only_other_shortcuts(monkeypatch):
+    """Values are written to memory as ever; the rest is skipped."""
+    compiler_shortcuts._shortcuts.cache_clear()
+    for name in ("assigned_once", "taken_apart"):
+        monkeypatch.setattr(compiler_shortcuts, name, lambda: iter(()))
+    yield
+    compiler_shortcuts._shortcuts.cache_clear()
+
+
+def instructions(function):
+    """How often each kind of instruction occurs."""
+    lines = re.findall(r"^ +(?:%\S+ = )?((?:tail )?\w+)", code(function), re.MULTILINE)
+    return Counter(lines)
+
+
+def test_the_code_is_the_same_with_and_without_shortcuts(only_other_shortcuts):
     x = np.array([1.0, np.nan, -3.0, 2.5])
-    ours = compiled(cache=False)(statistics)
-    plain = numba.njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy")(statistics)
+    ours, plain = compiled(cache=False)(statistics), without_shortcuts(statistics)
     np.testing.assert_array_equal(ours(x, 2), plain(x, 2))
     assert ours.nopython_signatures == plain.nopython_signatures
     assert code(ours) == code(plain)
+
+
+def test_values_that_are_not_written_to_memory_change_nothing_but_the_order_of_the_code():
+    x = np.array([1.0, np.nan, -3.0, 2.5])
+    ours, plain = compiled(cache=False)(statistics), without_shortcuts(statistics)
+    np.testing.assert_array_equal(ours(x, 2), plain(x, 2))
+    assert ours.nopython_signatures == plain.nopython_signatures
+    assert instructions(ours) == instructions(plain)
 
 
 @pytest.mark.skipif(numba.version_info.short not in TRIED, reason="this version of Numba is left alone")
@@ -82,6 +111,21 @@ def test_numba_is_as_it_was_before_and_after_and_for_functions_of_others():
     with pytest.raises(numba.TypingError):
         impossible(1)
     assert methods() == before
+
+
+@pytest.mark.skipif(numba.version_info.short not in TRIED, reason="this version of Numba is left alone")
+def test_the_compiler_hurries_for_a_function_of_others_inside_a_block_and_an_error_ends_it():
+    before, was_on = methods(), gc.isenabled()
+    with hurried():
+        assert not gc.isenabled()
+        assert all(now is not then for now, then in zip(methods(), before))
+        with hurried():
+            assert numba.njit(statistics)(np.ones(3), 2)[2] == 3
+        assert all(now is not then for now, then in zip(methods(), before))
+    assert (methods(), gc.isenabled()) == (before, was_on)
+    with pytest.raises(numba.TypingError), hurried():
+        numba.njit(lambda x: x.nothing)(1)
+    assert (methods(), gc.isenabled()) == (before, was_on)
 
 
 def test_what_is_declared_between_two_functions_is_found():

@@ -101,6 +101,18 @@ class Numbers(NamedTuple):
     reorder: bool
 
 
+class Task(NamedTuple):
+    """What a sweep does: factors that a product may have, joint moves of a document, and two choices.
+
+    Paths are drawn given levels if `draw_paths`; at the end come swaps at all nodes if `swap_all`.
+    """
+
+    step: int
+    n_joint: int
+    draw_paths: bool
+    swap_all: bool
+
+
 class StickTables(NamedTuple):
     """lgamma(alpha + n), lgamma(beta + n) and lgamma(alpha + beta + n) for n up to the number of documents."""
 

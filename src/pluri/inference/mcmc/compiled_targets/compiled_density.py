@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.engine.callees import callee
+from pluri.engine.compiler_shortcuts import hurried
 
 Array = NDArray[np.float64]
 
@@ -151,4 +152,5 @@ def _compiled_code(function: Callable[..., float], data_type: Any, has_gradient:
 
     signature = types.float64(types.int64, types.int64, types.int64, types.int64)
     cfunc: Any = numba.cfunc
-    return cfunc(signature, nopython=True, error_model="numpy")(at)
+    with hurried():
+        return cfunc(signature, nopython=True, error_model="numpy")(at)

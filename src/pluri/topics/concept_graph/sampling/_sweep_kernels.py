@@ -18,13 +18,16 @@ from pluri.topics.concept_graph.sampling._path_kernels import backward, draw_pat
 
 
 @compiled(allocates=False)
-def sweep(rng, graph, numbers, sticks, corpus, documents, step, n_joint, draw_paths, compared, joint, places):
+def sweep(rng, graph, numbers, sticks, corpus, documents, task, compared, joint, places):
     """Change `graph` and `corpus`: visit documents for path, joint moves, levels, tau, and swaps at nodes on the path.
 
-    Documents without a path get one, and no more. The last three arguments are memory. Returns the numbers of joint
-    moves and swaps that changed something, and of swaps that were tried.
+    Documents without a path get one, and no more. Probabilities of steps are computed afresh before that; after it, if
+    the task says so, comes a swap for each atom of each node. The last three arguments are memory. Returns the numbers
+    of joint moves and swaps that changed something, and of swaps that were tried.
     """
+    fill_all(graph, numbers)
     capacity = len(graph.depth)
+    step, n_joint, draw_paths = task.step, task.n_joint, task.draw_paths
     logits, states, share, sizes, seen = compared.logits, joint.states, joint.share, joint.sizes, joint.seen
     path, log_term, back, weight = places.path, places.log_term, places.back, places.weight
     moved = swapped = tried = 0
@@ -66,14 +69,9 @@ def sweep(rng, graph, numbers, sticks, corpus, documents, step, n_joint, draw_pa
                 if swap_places(rng, graph, numbers, sticks, node):
                     swapped += 1
                     fill_row(graph, numbers, node)
+    if task.swap_all:
+        for x in range(capacity):
+            if graph.depth[x] > 0:
+                for _ in range(graph.n_atoms[graph.depth[x]]):
+                    swap_places(rng, graph, numbers, sticks, np.int64(x))
     return moved, swapped, tried
-
-
-@compiled(allocates=False)
-def reorder_all(rng, graph, numbers, sticks):
-    """A swap for each atom of each node."""
-    for x in range(len(graph.depth)):
-        if graph.depth[x] > 0:
-            for _ in range(graph.n_atoms[graph.depth[x]]):
-                swap_places(rng, graph, numbers, sticks, x)
-    fill_all(graph, numbers)

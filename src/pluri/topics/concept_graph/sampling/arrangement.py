@@ -96,6 +96,7 @@ class Arrangement:
         total = self.raw.sum(axis=1, keepdims=True)
         worth = np.where(self.raw >= np.maximum(NEGLIGIBLE * total, FEW), self.raw, 0)
         self.counts = np.where(worth.any(axis=1, keepdims=True), worth, self.raw)
+        self._scores: dict[bytes, float] = {}  # by depths: a climb comes back to a third of them
 
     def merge(self, depth: Integers) -> Integers:
         """Make topics one where the score rises; depths, 0 for topics that are gone."""
@@ -132,6 +133,12 @@ class Arrangement:
 
     def score(self, depth: Integers) -> float:
         """Score of the module."""
+        key = depth.tobytes()
+        if key not in self._scores:
+            self._scores[key] = self._new_score(depth)
+        return self._scores[key]
+
+    def _new_score(self, depth: Integers) -> float:
         chosen, size = chosen_topics(self.counts, depth, self.n_levels)
         on_path = chosen >= 0
         length = self.n_levels - on_path[:, ::-1].argmax(axis=1)

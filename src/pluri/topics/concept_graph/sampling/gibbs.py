@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter, as_hyperparameter
-from pluri.topics.concept_graph.arrays import Numbers, StickTables, sweep_room
+from pluri.topics.concept_graph.arrays import Numbers, StickTables, Task, sweep_room
 from pluri.topics.concept_graph.sampling.first_positions import draw_levels, draw_orders, first_position
 from pluri.topics.concept_graph.sampling.hyper_parameters import (
     FIRST_BETA,
@@ -52,6 +52,9 @@ from pluri.topics.concept_graph.sampling.hyper_parameters import (
 )
 from pluri.topics.concept_graph.sampling.log_joint import log_joint
 from pluri.topics.concept_graph.sampling.state import GraphState, Integers, Position, count_corpus
+
+#: Documents to visit, if there are none.
+NOBODY: Integers = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +160,6 @@ class ConceptGraphGibbs:
 
     def init(self, rng: np.random.Generator, position: Position, *, seat: bool = True) -> GraphState:
         """State at a position; documents without a path get one, each given those before it, if `seat` is True."""
-        from pluri.topics.concept_graph.sampling._graph_kernels import fill_all
-
         shape = (self.n_documents, self.n_levels)
         if np.shape(position["path"]) != shape:
             raise ValueError(f"position['path'] must have shape {shape}, got {np.shape(position['path'])}")
@@ -171,33 +172,25 @@ class ConceptGraphGibbs:
             state.corpus.label[:] = place[self.labels]
         if self.frozen is not None:
             state.corpus.frozen[:] = self.frozen
-        numbers = self.numbers(state)
         count_corpus(state.graph, state.corpus)
-        fill_all(state.graph, numbers)
         absent = np.flatnonzero(state.corpus.length == 0)
-        if len(absent) and seat:
-            self.visit(rng, state, rng.permutation(absent))
+        self.visit(rng, state, rng.permutation(absent) if len(absent) and seat else NOBODY)
         if seat or not len(absent):
             state.log_density = log_joint(self, state)
         return state
 
     def step(self, rng: np.random.Generator, state: GraphState) -> tuple[GraphState, Mapping[str, float]]:
         """One sweep; the state is changed in place."""
-        from pluri.topics.concept_graph.sampling import _graph_kernels as graph_kernels
-        from pluri.topics.concept_graph.sampling import _sweep_kernels as kernels
-
         documents = rng.permutation(self.n_documents)
         if self.path_sampler == "enumerate":
             from pluri.topics.concept_graph.sampling.path_sampler import draw_path_by_enumeration
 
             for d in documents[~state.corpus.frozen[documents]]:
                 draw_path_by_enumeration(rng, state, self.numbers(state), int(d))
-        moved, swapped, tried = self.visit(rng, state, documents)
-        if self.reorder:
-            kernels.reorder_all(rng, state.graph, self.numbers(state), self.sticks(state.stick_beta))
+        moved, swapped, tried = self.visit(rng, state, documents, swap_all=self.reorder)
         accepted_beta = walk_beta(rng, self, state)
         accepted_words = walk_words(rng, self, state)
-        graph_kernels.fill_all(state.graph, self.numbers(state))
+        self.visit(rng, state, NOBODY)
         state.log_density = log_joint(self, state)
         if self.collecting:
             state.collect()
@@ -210,26 +203,26 @@ class ConceptGraphGibbs:
             "topic_word_prior": accepted_words,
         }  # fmt: skip
 
-    def visit(self, rng: np.random.Generator, state: GraphState, documents: Integers) -> tuple[int, int, int]:
-        """Visit documents in this order; those without a path get one."""
+    def visit(
+        self, rng: np.random.Generator, state: GraphState, documents: Integers, *, swap_all: bool = False
+    ) -> tuple[int, int, int]:
+        """Visit documents in this order, with probabilities of steps computed afresh; those without a path get one."""
         from pluri.topics.concept_graph.sampling._sweep_kernels import sweep
 
         longest = max(1, int(np.diff(self.offsets).max(initial=0)))
         changes: tuple[int, int, int] = sweep(
             rng, state.graph, self.numbers(state), self.sticks(state.stick_beta), state.corpus, documents,
-            self._stride(state), self.n_joint if self.n_levels > 1 else 0, self.path_sampler == "dp",
+            Task(self._stride(state), self.n_joint if self.n_levels > 1 else 0, self.path_sampler == "dp", swap_all),
             *sweep_room(len(state.graph.depth), self.n_levels, longest),
         )  # fmt: skip
         return changes
 
-    def add_blanks(self, state: GraphState) -> None:
+    def add_blanks(self, rng: np.random.Generator, state: GraphState) -> None:
         """Double the number of nodes of each depth where more than half are in use. Only in a warm-up."""
-        from pluri.topics.concept_graph.sampling._graph_kernels import fill_all
-
         for k in range(2, self.n_levels + 1):
             if 2 * state.graph.n_used[k] > state.graph.n_nodes[k]:
                 state.add_blanks(k, int(state.graph.n_nodes[k]))
-                fill_all(state.graph, self.numbers(state))
+                self.visit(rng, state, NOBODY)
 
     def record(self, position: Position) -> dict[str, NDArray[Any]]:
         """What to keep of each sweep: numbers."""

@@ -93,7 +93,7 @@ class StepAdaptation:
         """Other steps after a sweep, and more nodes where few are left."""
         self.n_updates += 1
         if kernel.max_nodes is None:
-            kernel.add_blanks(state)
+            kernel.add_blanks(rng, state)
         rate = 3.0 / (self.n_updates + 5.0) ** 0.6
         return replace(
             kernel,
