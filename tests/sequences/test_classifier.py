@@ -426,7 +426,7 @@ def test_labels_of_sequences_of_one_length_may_be_a_matrix():
     model = HMMClassifier().fit(list(X), y)
     np.testing.assert_array_equal(model.hmm_.transmat_, expected.hmm_.transmat_)
     assert model.score(list(X), y) == expected.score(list(X), list(y))
-    with pytest.raises(ValueError, match=r"Found array with dim 3.* list\(X\) is a list of sequences"):
+    with pytest.raises(ValueError, match=r"Found array with dim 3.* pass list\(X\) for 6 sequences"):
         HMMClassifier().fit(X, y)
     with pytest.raises(ValueError, match=r"must sum to the number of samples \(24\), got the sum 144"):
         HMMClassifier().fit(X[0], y)

@@ -115,8 +115,9 @@ def refuse_stacked(X: Any) -> None:
     if getattr(X, "ndim", 2) == 3:
         n, length, width = X.shape
         raise ValueError(
-            f"X must have two axes, or be a list of sequences, got shape {X.shape}: pass list(X) for {n} sequences of "
-            f"{length} time steps and {width} features, or list(X.transpose(0, 2, 1)) if time is the last axis"
+            f"Found array with dim 3: X must have two axes, or be a list of sequences, got shape {X.shape}: pass "
+            f"list(X) for {n} sequences of {length} time steps and {width} features, or list(X.transpose(0, 2, 1)) if "
+            "time is the last axis"
         )
 
 
