@@ -96,9 +96,8 @@ class Network:
                     slot.direction == "out"
                     and "spike" in slot.kind.split("|")
                     and (id(one) in self.assembly.numbers or (id(one), name) in self.assembly.outlets)
-                ):
-                    if self.assembly.numbers.get(id(one)) != ():
-                        found[wires.source_number(self.assembly, one, name)] = one
+                ) and self.assembly.numbers.get(id(one)) != ():
+                    found[wires.source_number(self.assembly, one, name)] = one
         return found
 
     @property
