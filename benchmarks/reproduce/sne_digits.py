@@ -9,9 +9,11 @@ cut to 46 neighbours of each digit, which is lower, and not to be compared.
     PLURI_DATA=folder python benchmarks/reproduce/sne_digits.py [optimizer ...]
 
 Without words: lbfgs, annealed, extra, both, spectral, neighbors, student_t (whose cost is another one), jitter (the
-published schedule, some minutes), subsets (the default optimiser on four other draws of 600 digits of a class: what the
-choice of digits alone changes), peers. The word search looks for a lower cost in ten minutes of CPU: random starts,
-then the best map kicked by noise of four sizes and gone down again.
+published schedule, some minutes), subsets (the default optimiser on four other draws of 600 digits of a class: what
+the choice of digits alone changes), peers. The word search looks for a lower cost in ten minutes of CPU: random
+starts, then the best map kicked by noise of four sizes and gone down again. In 49 CPU seconds it had tried 5 random
+starts, which ended at 6721 to 7147, and 28 kicks: the lowest was 6718.0. The target of 6500 was never come near, and
+is not proved to be out of reach.
 """
 
 from __future__ import annotations
