@@ -16,7 +16,7 @@ from scipy import sparse
 from pluri.components.family import ComponentFamily, P
 from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import Batch, Source, Statistics
-from pluri.engine.aligned import padded_width
+from pluri.engine.aligned import apart, padded_width
 from pluri.engine.first_rows import weighted_initial_rows
 from pluri.mixtures import _kernels as kernels
 from pluri.priors import Dirichlet, RowPrior
@@ -110,9 +110,9 @@ class MixtureProblem(Generic[P]):
     def posterior(self, params: MixtureParameters[P], X: Any, weight: Array | None = None) -> tuple[Array, Array]:
         """Weighted responsibilities (n, padded width) and log densities (n,) of prepared rows."""
         n = X.shape[0]
-        out = np.empty((n, padded_width(self.n_components)))
+        out = apart((n, padded_width(self.n_components)))
         self.family.log_prob(params.components, X, out)
-        scores = np.empty(n)
+        scores = apart(n)
         with np.errstate(divide="ignore"):
             log_weights = np.log(params.weights)
         bad = kernels.responsibilities(out, log_weights, np.ones(n) if weight is None else weight, scores)

@@ -19,6 +19,7 @@ from pluri.components.chain.forward_backward import Chain, Smoothed, smooth, smo
 from pluri.components.family import ComponentFamily, P
 from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import ArraySource, Batch, Source, Statistics
+from pluri.engine.aligned import apart
 from pluri.engine.first_rows import initial_rows
 from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
 from pluri.sequences.driven.topology import Topology, segmented
@@ -234,7 +235,7 @@ def log_emission(
     end: int,
 ) -> Array:
     """Log densities of rows begin:end, with the states that a known label rules out at -inf."""
-    out = np.empty((end - begin, chain.width))
+    out = apart((end - begin, chain.width))
     emission.log_prob(parameters, X[begin:end], out)
     if labels is not None:
         known = np.flatnonzero(labels[begin:end] >= 0)

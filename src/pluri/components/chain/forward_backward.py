@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pluri.components.chain import _kernels as kernels
 from pluri.components.chain._log_space import filter_in_log_space, smooth_in_log_space
-from pluri.engine.aligned import padded_width
+from pluri.engine.aligned import apart, padded_width, zeros_apart
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -85,9 +85,9 @@ class Steps(NamedTuple):
     @classmethod
     def of(cls, log_emission: Array, offsets: Integers) -> Steps:
         """Steps of log densities, which are overwritten."""
-        maxima = np.empty(len(log_emission))
+        maxima = apart(len(log_emission))
         kernels.exponentiate(log_emission, maxima)
-        return cls(log_emission, maxima, np.empty(len(log_emission)), offsets)
+        return cls(log_emission, maxima, apart(len(log_emission)), offsets)
 
 
 class Sums(NamedTuple):
@@ -121,12 +121,13 @@ def smooth(
 ) -> Smoothed:
     """Forward-backward over sequences that lie end to end in rows ``offsets[0]:offsets[-1]``."""
     n_samples, k, width = int(offsets[-1]), chain.n_states, chain.width
-    scores = np.full(len(offsets) - 1, np.nan)
-    sums = Sums(np.zeros(width), np.zeros((width, width)), scores)
-    posterior = np.empty((n_samples, width))
+    scores = apart(len(offsets) - 1)
+    scores.fill(np.nan)
+    sums = Sums(zeros_apart(width), zeros_apart((width, width)), scores)
+    posterior = apart((n_samples, width))
     if not in_log_space:
         steps = Steps.of(log_emission(0, n_samples), offsets)
-        kernels.smooth_sequences(steps, weight, chain, posterior, np.empty((3, width)), sums)
+        kernels.smooth_sequences(steps, weight, chain, posterior, apart((3, width)), sums)
     starts, pairs = sums.starts[:k], sums.pairs[:k, :k] * chain.transition[:k, :k]
     for n in np.flatnonzero(np.isnan(scores)):
         begin, end = int(offsets[n]), int(offsets[n + 1])
@@ -164,7 +165,7 @@ class _Block(NamedTuple):
         """The pass from the filtered distribution `before` (the start if `first`) into `alpha`; None on underflow."""
         length = len(log_emission)
         steps = Steps.of(log_emission, np.array([0, length]))
-        good = kernels.forward(steps, 0, length, before, chain.transition, first, alpha, np.empty(chain.width))
+        good = kernels.forward(steps, 0, length, before, chain.transition, first, alpha, apart(chain.width))
         return cls(steps, alpha) if good else None
 
     def log_likelihood(self) -> float:
@@ -183,12 +184,12 @@ def smooth_long(
     """
     k, width = chain.n_states, chain.width
     edges = [*range(0, n_samples, BLOCK), n_samples]
-    before = np.zeros((len(edges), width))
+    before = zeros_apart((len(edges), width))
     before[0] = chain.start
 
     def forward(b: int) -> _Block | None:
         rows = log_emission(edges[b], edges[b + 1])
-        return _Block.after(before[b], chain, rows, np.empty_like(rows), first=b == 0)
+        return _Block.after(before[b], chain, rows, apart(rows.shape), first=b == 0)
 
     score, kept = 0.0, []
     for b in range(len(edges) - 1):
@@ -201,7 +202,8 @@ def smooth_long(
             kept.append(block)
     if chain.has_gaps and not _keeps_footing(chain, lambda b: kept[b] if kept else forward(b), len(edges) - 1):
         return _smooth_whole(chain, log_emission, n_samples, weight, consume)
-    beta, pairs, nothing = np.ones((1, width)), np.zeros((width, width)), np.zeros((1, width))
+    beta, pairs, nothing = apart((1, width)), zeros_apart((width, width)), zeros_apart((1, width))
+    beta.fill(1.0)
     starts = np.zeros(k)
     for b in reversed(range(len(edges) - 1)):
         block = kept.pop() if kept else forward(b)
@@ -215,7 +217,8 @@ def smooth_long(
 
 def _keeps_footing(chain: Chain, block_of: Callable[[int], _Block | None], n_blocks: int) -> bool:
     """Look for backward variables that are too large, from the last block to the first."""
-    beta, work = np.ones((1, chain.width)), np.empty((1, chain.width))
+    beta, work = apart((1, chain.width)), apart((1, chain.width))
+    beta.fill(1.0)
     for b in reversed(range(n_blocks)):
         block = block_of(b)
         assert block is not None
@@ -260,10 +263,11 @@ def runs(offsets: Integers) -> list[tuple[int, int]]:
 
 def _score_run(chain: Chain, log_emission: LogEmission, offsets: Integers, in_log_space: bool) -> Array:
     begin, end = int(offsets[0]), int(offsets[-1])
-    scores = np.full(len(offsets) - 1, np.nan)
+    scores = apart(len(offsets) - 1)
+    scores.fill(np.nan)
     if not in_log_space:
         steps = Steps.of(log_emission(begin, end), offsets - begin)
-        kernels.score_sequences(steps, chain, np.empty((4, chain.width)), scores)
+        kernels.score_sequences(steps, chain, apart((4, chain.width)), scores)
     for n in np.flatnonzero(np.isnan(scores)):
         rows = log_emission(int(offsets[n]), int(offsets[n + 1]))
         scores[n] = filter_one(chain, rows, np.empty((len(rows), chain.n_states))) if len(rows) else 0.0
@@ -272,7 +276,7 @@ def _score_run(chain: Chain, log_emission: LogEmission, offsets: Integers, in_lo
 
 def _score_long(chain: Chain, log_emission: LogEmission, begin: int, end: int) -> float:
     before, total = chain.start, 0.0
-    alpha = np.empty((BLOCK, chain.width))  # one for all blocks: the first touch of fresh memory is slow
+    alpha = apart((BLOCK, chain.width))  # one for all blocks: the first touch of fresh memory is slow
     for left in range(begin, end, BLOCK):
         rows = log_emission(left, min(left + BLOCK, end))
         block = _Block.after(before, chain, rows, alpha[: len(rows)], first=left == begin)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pluri.components.gaussian import _kernels as kernels
 from pluri.components.gaussian._missing_kernels import Moments
 from pluri.engine import Statistics
-from pluri.engine.aligned import padded_width
+from pluri.engine.aligned import apart, padded_width, zeros_apart
 from pluri.validation import check_width, plain_array
 
 Array = NDArray[np.float64]
@@ -157,14 +157,14 @@ def accumulate(parameters: GaussianParameters, X: Array, posterior: Array) -> Ga
     work = _work(n_features)
     shift = parameters.means.mean(axis=0)
     means = parameters.means - shift
-    first: Array = np.zeros((n_components, n_features))
+    first: Array = zeros_apart((n_components, n_features))
     count: Array
     second: Array
     if parameters.kind != "full":
-        count, second = np.zeros_like(first), np.zeros_like(first)
+        count, second = zeros_apart(first.shape), zeros_apart(first.shape)
         kernels.accumulate_diagonal(X, shift, posterior, means, count, first, second, work)
         return GaussianStatistics(count, first, second)
-    count, second = np.zeros(n_components), np.zeros((n_components, n_features, n_features))
+    count, second = zeros_apart(n_components), zeros_apart((n_components, n_features, n_features))
     if kernels.accumulate_full(X, shift, posterior, means, count, first, second, work):
         from pluri.components.gaussian.missing import accumulate_missing
 
@@ -173,7 +173,7 @@ def accumulate(parameters: GaussianParameters, X: Array, posterior: Array) -> Ga
 
 
 def _work(n_features: int) -> Array:
-    return np.empty((2 * padded_width(n_features) + n_features + 2, kernels.CHUNK))
+    return apart((2 * padded_width(n_features) + n_features + 2, kernels.CHUNK))
 
 
 def sample(parameters: GaussianParameters, components: NDArray[np.int64], rng: np.random.Generator) -> Array:
