@@ -256,3 +256,15 @@ def test_canonical_coordinates_have_orthogonal_loadings_and_unit_states():
     counts, offsets = draw(params, [6])
     before, after = (infer_paths(model, "vb", one, counts, offsets)[0] for one in (params, turned))
     assert_allclose(after.bound, before.bound, rtol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["nuclear", "pca"])
+@pytest.mark.parametrize("n_components", [1, 4, 8])
+def test_all_states_have_a_path_to_begin_with(how, n_components):
+    # Of counts without any structure the nuclear norm leaves nothing; a state without a path would never get one.
+    counts = np.random.default_rng(0).poisson(0.5, (400, 8)).astype(float)
+    counts[3, 2] = np.nan
+    paths, loadings, _ = starting_states(counts, np.array([0, 150, 150, 400]), n_components, how, None)
+    np.testing.assert_allclose((paths**2).mean(axis=0), 1.0, rtol=0.01)
+    assert (np.linalg.norm(loadings, axis=0) > 0).all()
+    np.testing.assert_allclose(np.linalg.matrix_rank(loadings), n_components)

@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 
 STARTS = ("nuclear", "pca")
 N_ADMM, N_NEWTON = 60, 3
-#: Singular values of states that the threshold removed are given this share of the largest.
+#: Singular values of states that the threshold removed, all or nearly so, are given this share of the largest.
 LEAST_SHARE = 0.05
 #: Log rates are kept between these: a count of 0 has no lower end.
 LOWEST, HIGHEST = -12.0, 12.0
@@ -31,6 +31,9 @@ def starting_states(
     rates, intercept = _nuclear(counts, offsets) if how == "nuclear" else _smoothed_logs(counts, offsets)
     center = rates.mean(axis=0)
     paths, loadings = _low_rank(rates - center, n_components)
+    gone = (paths**2).mean(axis=0) < 0.99
+    if gone.any():  # a state without a path would hardly ever get one
+        paths, loadings = _filled(paths, loadings, gone, _smoothed_logs(counts, offsets)[0])
     intercept = intercept + center
     if rng is not None:
         loadings = loadings + 0.3 * loadings.std() * rng.standard_normal(loadings.shape)
@@ -46,6 +49,17 @@ def _low_rank(rates: Array, p: int) -> tuple[Array, Array]:
     least = LEAST_SHARE * max(sizes[0], 1e-3 * np.sqrt(n))
     paths = rates @ axes / np.maximum(sizes, least) * np.sqrt(n)
     return paths, axes * np.maximum(sizes, least) / np.sqrt(n)
+
+
+def _filled(paths: Array, loadings: Array, gone: NDArray[np.bool_], logs: Array) -> tuple[Array, Array]:
+    """Instead of paths that are gone those of the principal components of what other loadings leave of `logs`, small."""
+    left = logs - logs.mean(axis=0)
+    axes = np.linalg.qr(loadings[:, ~gone])[0]
+    found, kept = _low_rank(left - left @ axes @ axes.T, int(gone.sum()))
+    size = LEAST_SHARE * np.linalg.norm(loadings, axis=0).max()
+    paths, loadings = paths.copy(), loadings.copy()
+    paths[:, gone], loadings[:, gone] = found, kept * size / np.maximum(np.linalg.norm(kept, axis=0), 1e-300)
+    return paths, loadings
 
 
 def _smoothed_logs(counts: Array, offsets: Integers) -> tuple[Array, Array]:
