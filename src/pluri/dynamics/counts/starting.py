@@ -52,7 +52,7 @@ def _low_rank(rates: Array, p: int) -> tuple[Array, Array]:
 
 
 def _filled(paths: Array, loadings: Array, gone: NDArray[np.bool_], logs: Array) -> tuple[Array, Array]:
-    """Instead of paths that are gone those of the principal components of what other loadings leave of `logs`, small."""
+    """Small paths along the principal components of what other loadings leave of `logs`, instead of those gone."""
     left = logs - logs.mean(axis=0)
     axes = np.linalg.qr(loadings[:, ~gone])[0]
     found, kept = _low_rank(left - left @ axes @ axes.T, int(gone.sum()))
