@@ -3,6 +3,8 @@
 ``python tests/test_public_names.py`` writes that file anew. A name that leaves it is a decision, which CHANGELOG tells.
 """
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -48,3 +50,17 @@ def test_every_public_name_can_be_had():
 
 if __name__ == "__main__":
     LIST.write_text("\n".join(public_names()) + "\n", encoding="utf-8")
+
+
+def test_fits_do_without_matplotlib():
+    program = """
+import sys
+sys.modules["matplotlib"] = None  # as if it were not installed
+import numpy as np
+import pluri
+from pluri.sequences import GaussianHMM
+model = GaussianHMM(2, n_iter=2, tol=-np.inf, random_state=0).fit(np.random.default_rng(0).normal(size=(40, 1)))
+print(model.forecast(np.zeros((5, 1)), horizon=2).mean.shape)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stdout.strip() == "(1, 2, 1)", ran.stderr

@@ -129,6 +129,7 @@ def test_options_that_cannot_be_meant_have_exit_code_two(flowers, tmp_path, monk
             [],
             "column 'b' must hold numbers for embed, got 'x' in row 2: choose others with --columns",
         ),
+        ("a,b\n1,NA\n3,x\n", [], "column 'b' must hold numbers for embed, got 'x' in row 2"),
         ("a,b\n1,2\n3,\n5,6\n", [], "got nan in row 2 of column 'b', and 1 such rows in all"),
         ("a,b\n1,2\n3,4\n", ["--color", "z"], "must have a column 'z', got a, b"),
         ("a,b\n1,2\n3,4\n", ["--color", "a", "--label", "b"], "must have a column to embed besides a, b, got none"),

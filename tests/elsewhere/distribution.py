@@ -24,6 +24,16 @@ LARGEST = 15_000_000
 HEAVIEST = 600_000_000
 SLOWEST_IMPORT = 0.5
 
+#: Megabytes of each package, the largest first.
+SIZES = """
+from importlib.metadata import distributions
+sizes = {
+    one.name: sum(file.locate().stat().st_size for file in one.files or () if file.locate().is_file()) / 1e6
+    for one in distributions()
+}
+largest = sorted(sizes, key=sizes.get, reverse=True)[:12]
+print(", ".join(f"{name} {sizes[name]:.0f}" for name in largest))
+"""
 PROGRAM = """
 import time
 began = time.perf_counter()
@@ -103,6 +113,7 @@ def main() -> int:
         place = Path(name)
         interpreter, added = install(wheel, place / "environment")
         print(f"installed with all that it needs: {added / 1e6:.0f} MB")
+        print(run(interpreter, "-c", SIZES).strip())
         if added > HEAVIEST:
             wrong.append(f"an installation takes {added / 1e6:.0f} MB, {HEAVIEST / 1e6:.0f} are allowed")
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

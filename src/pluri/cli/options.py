@@ -93,20 +93,14 @@ def refuse_sequences(selection: Selection, family: Family, model: str) -> None:
 
 def refuse_text(observations: Observations, model: str) -> None:
     """Say which column is to blame."""
+    from pluri.cli.tables import is_number
+
     for place, name in enumerate(observations.columns):
         column: Any = observations.X[:, place]
         for row, cell in enumerate(column):
-            if isinstance(cell, str) and not _is_number(cell):
+            if isinstance(cell, str) and not is_number(cell):
                 raise ValueError(
                     f"column {name!r} must hold numbers for {model}, got {cell!r} in row {row + 1}: choose others "
                     "with --columns"
                 )
     raise ValueError(f"the columns must hold numbers for {model}, got text")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

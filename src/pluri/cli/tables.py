@@ -76,7 +76,7 @@ def _begin(file: TextIO, path: Path, header: bool | None) -> tuple[list[str], It
     first = next(rows, None)
     if first is None:
         raise ValueError(f"{path} must have at least one row, got an empty file")
-    named = not all(_is_number(cell) for cell in first) if header is None else header
+    named = not all(is_number(cell) for cell in first) if header is None else header
     names = [cell.strip() for cell in first] if named else [str(place) for place in range(len(first))]
     if len(set(names)) != len(names):
         raise ValueError(f"{path} must have columns of different names, got {', '.join(names)}")
@@ -122,7 +122,8 @@ def _append(parts: dict[str, list[NDArray[Any]]], rows: list[list[str]], as_text
         arrays.append(numbers)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number, or says that there is none."""
     return _numbers((cell,)) is not None
 
 
