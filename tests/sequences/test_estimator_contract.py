@@ -51,6 +51,7 @@ def test_fewer_than_three_checks_are_excused():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::pluri.priors.DiversityWarning")
+@pytest.mark.filterwarnings("ignore:every value of X")  # the checks are not of zeros and ones
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

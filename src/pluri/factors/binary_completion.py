@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.validation import unmasked
+from pluri.validation.inputs import warn_of_one_side
 
 Array = NDArray[np.float64]
 
@@ -94,6 +95,8 @@ def check_binary(estimator: Any, X: Any, *, binarize: float | None = 0.0, reset:
         values = data.data
     else:
         values = data
+        if reset:
+            warn_of_one_side(data, binarize)
     unknown = np.isnan(values)
     if binarize is None:
         if not np.isin(values[~unknown], (0.0, 1.0)).all():

@@ -12,6 +12,7 @@ from pluri.sequences.fitting import Prior
 from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import Number, Only, check_broadcast, check_value
+from pluri.validation.inputs import warn_of_one_side
 
 Array = NDArray[np.float64]
 
@@ -117,6 +118,8 @@ class BernoulliHMM(ForecastsObservations, HiddenMarkovModel):
         data = self._validated(X, fitting)
         if self.binarize is None and not np.isin(data[~np.isnan(data)], (0.0, 1.0)).all():
             raise ValueError("X must hold only zeros and ones (and NaN) when binarize is None")
+        if fitting:
+            warn_of_one_side(data, self.binarize)
         return data
 
     def _emission(self, given: dict[str, Any]) -> BernoulliFamily:

@@ -210,6 +210,21 @@ def check_counts(X: NDArray[Any]) -> NDArray[Any]:
     return X
 
 
+def warn_of_one_side(X: Any, binarize: float | None) -> None:
+    """Say so if all that is known of a dense X lies on one side of `binarize`, so that nothing of it is left."""
+    if binarize is None or X.size == 0:
+        return
+    low, high = np.fmin.reduce(X, axis=None), np.fmax.reduce(X, axis=None)
+    if low < high and (low > binarize or high <= binarize):
+        side, digit = ("above", "ones") if low > binarize else ("at or below", "zeros")
+        warnings.warn(
+            f"every value of X (from {low:.4g} to {high:.4g}) lies {side} binarize={binarize:g}, so that all are "
+            f"{digit}: set binarize to a value between them",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 Array = NDArray[np.float64]
 
 #: Larger weights overflow when they are multiplied with squares and summed.

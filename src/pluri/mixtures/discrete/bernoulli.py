@@ -31,6 +31,7 @@ from pluri.mixtures.mixture import Prior
 from pluri.priors import Beta
 from pluri.priors.kernels import ProbabilityProductKernel
 from pluri.validation import Allowed, Made, Number, Only, Stored
+from pluri.validation.inputs import warn_of_one_side
 
 Array = NDArray[np.float64]
 
@@ -179,7 +180,10 @@ class BernoulliMixture(DiscreteMixture):
     # Rows are made binary once, at the door: the family reads zeros and ones.
 
     def _check_rows(self, X: Any, *, fitting: bool) -> Any:
-        return binary_rows(self._validated(X, fitting), self.binarize)
+        rows = self._validated(X, fitting)
+        if fitting and not sparse.issparse(rows):
+            warn_of_one_side(rows, self.binarize)
+        return binary_rows(rows, self.binarize)
 
     def _checked_source(self, source: Source) -> Source:
         return PreparedSource(super()._checked_source(source), partial(binary_rows, binarize=self.binarize))
