@@ -87,10 +87,10 @@ def locust() -> list[np.ndarray]:
 DATA = {"macaque": macaque, "hippocampus": hippocampus, "locust": locust}
 
 
-def fitted(trials: list[np.ndarray], name: str, p: int, fold: int, max_iter: int) -> Row:
+def fitted(trials: list[np.ndarray], name: str, p: int, fold: int, stop: Row) -> Row:
     """Per cent of MSE and NLL of a model that has not seen a fold."""
     began = time.process_time()
-    settings: dict[str, Any] = {"random_state": 0, "max_iter": max_iter}
+    settings: dict[str, Any] = {"random_state": 0, **stop}
     model = (
         PoissonDynamicalSystem(p, **settings)
         if name == "PLDS"
@@ -132,7 +132,7 @@ def kept_results(path: Path | None) -> tuple[list[Row], Callable[[Row], None]]:
     return rows, keep
 
 
-def table(name: str, trials: list[np.ndarray], components: list[int], max_iter: int, path: Path | None) -> None:
+def table(name: str, trials: list[np.ndarray], components: list[int], stop: Row, path: Path | None) -> None:
     """Fit what a file does not hold yet, and print."""
     rows, keep = kept_results(path)
     everything = np.concatenate(trials)
@@ -143,11 +143,10 @@ def table(name: str, trials: list[np.ndarray], components: list[int], max_iter: 
     for p in components:
         for model in MODELS:
             for fold in range(N_FOLDS):
-                which = {"data": name, "shape": [*everything.shape], "p": p, "max_iter": max_iter, "fold": fold,
-                         "model": model}  # fmt: skip
+                which = {"data": name, "shape": [*everything.shape], "p": p, **stop, "fold": fold, "model": model}
                 if not any(which.items() <= row.items() for row in rows):
-                    keep(which | fitted(trials, model, p, fold, max_iter))
-        wanted = {"data": name, "shape": [*everything.shape], "p": p, "max_iter": max_iter}
+                    keep(which | fitted(trials, model, p, fold, stop))
+        wanted = {"data": name, "shape": [*everything.shape], "p": p, **stop}
         show(sorted((row for row in rows if wanted.items() <= row.items()), key=lambda row: row["fold"]), p)
 
 
@@ -157,6 +156,7 @@ def main() -> None:
     parser.add_argument("--only", choices=DATA, nargs="*", default=[*DATA])
     parser.add_argument("--components", type=int, nargs="*", default=None)
     parser.add_argument("--max-iter", type=int, default=None)
+    parser.add_argument("--tol", type=float, default=1e-4, help="where EM stops; models' own default is 1e-5")
     parser.add_argument("--results", type=Path, default=None, help="file that keeps results, a line for each fit")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -166,7 +166,8 @@ def main() -> None:
         if options.quick:  # the neurons that fire most, and fewer sequences
             busy = np.argsort(-np.concatenate(trials).mean(axis=0))[:15]
             trials = [trial[:, np.sort(busy)] for trial in trials[:30]]
-        table(name, trials, components, options.max_iter or (20 if options.quick else 60), options.results)
+        stop = {"max_iter": options.max_iter or (20 if options.quick else 60), "tol": options.tol}
+        table(name, trials, components, stop, options.results)
 
 
 if __name__ == "__main__":
