@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from pluri.cli.application import application
 from pluri.dynamics import LinearDynamicalSystem
 from pluri.io import save
-from pluri.mixtures import DPMeans, GaussianMixture
+from pluri.mixtures import CategoricalMixture, DPMeans, GaussianMixture
+from pluri.sequences import GaussianHMM
 
 DAYS = 60
 
@@ -73,10 +74,42 @@ def test_rows_in_no_order_are_filled_by_a_saved_model(tmp_path):
     assert [row["who"] for row in rows] == [f"c{row}" for row in range(80)]
     found = np.array([[float(row["a"]), float(row["b"])] for row in rows])
     np.testing.assert_allclose(found, model.impute(X), rtol=1e-12)
-    assert run(*by_model, "--std").exit_code == 2
+    assert run(*by_model, "--std", "-o", tmp_path / "sure.csv").exit_code == 0
+    sure = read(tmp_path / "sure.csv")
+    deviation = np.array([[float(row["a_std"]), float(row["b_std"])] for row in sure])
+    np.testing.assert_allclose(deviation, model.impute(X, return_std=True)[1], rtol=1e-12)
     save(DPMeans(penalty=9.0).fit(np.nan_to_num(X)), tmp_path / "other.skops")
     refused = run("impute", tmp_path / "rows.csv", "--model", tmp_path / "other.skops")
     assert "MODEL must be able to impute, got DPMeans" in refused.output
+
+
+def test_sequences_are_filled_by_a_saved_hidden_markov_model(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(np.repeat([[0.0, 5.0], [9.0, -5.0]] * 3, 10, axis=0)), 4)
+    X[::4, 0] = np.nan
+    names = np.repeat(["u", "v"], 30)
+    lines = ["who,a,b", *(f"{name},{'' if a != a else a},{b}" for name, (a, b) in zip(names, X.tolist()))]
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    model = GaussianHMM(2, random_state=0).fit(X, lengths=[30, 30])
+    save(model, tmp_path / "model.skops", notes={"columns": ["a", "b"], "sequence": "who"})
+    result = run("impute", tmp_path / "rows.csv", "--model", tmp_path / "model.skops", "-o", tmp_path / "filled.csv")
+    assert result.exit_code == 0, result.output
+    found = np.array([[float(row["a"]), float(row["b"])] for row in read(tmp_path / "filled.csv")])
+    np.testing.assert_allclose(found, model.impute(X, lengths=[30, 30]), rtol=1e-12)
+
+
+def test_words_are_filled_by_a_saved_model_of_words(tmp_path):
+    rows = ["red,hot", "red,hot", "blue,cold", "blue,cold", "blue,", ",hot"]
+    (tmp_path / "rows.csv").write_text("\n".join(["color,feel", *rows]) + "\n")
+    X = [[cell or None for cell in row.split(",")] for row in rows]
+    save(CategoricalMixture(2, random_state=0).fit(X), tmp_path / "m.skops", notes={"columns": ["color", "feel"]})
+    by_model = ["impute", tmp_path / "rows.csv", "--model", tmp_path / "m.skops", "-o", tmp_path / "filled.csv"]
+    assert run(*by_model, "--std").exit_code == 2
+    result = run(*by_model)
+    assert result.exit_code == 0, result.output
+    assert "2 missing values of 12 filled" in result.output
+    filled = read(tmp_path / "filled.csv")
+    assert (filled[4]["feel"], filled[5]["color"]) == ("cold", "red")
 
 
 def test_imputation_fills_what_is_empty_and_copies_the_rest(table, tmp_path):

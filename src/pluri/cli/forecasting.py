@@ -93,7 +93,10 @@ def impute(
     header: options.Header = None,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL.skops", help="A saved model to fill by, such as a GaussianMixture: fits nothing."),
+        typer.Option(
+            metavar="MODEL.skops",
+            help="A saved mixture or hidden Markov model to fill by: fits nothing.",
+        ),
     ] = None,
     std: Annotated[
         bool, typer.Option("--std", help="Add a column with the standard deviation of each value, 0 where it is known.")
@@ -112,40 +115,52 @@ def impute(
     with reporting():
         check_output(output, force, (".csv", ".npy"))
         if model is not None:
-            if components is not None or settings or std:
-                raise UsageError("--components, --set and --std must not be given with --model, which is fitted")
+            if components is not None or settings:
+                raise UsageError("--components and --set must not be given with --model, which is fitted")
             selection = options.selection(columns, sequence, lengths, None, header)
-            _impute_by(model, data, selection, output)
+            _impute_by(model, data, selection, output, std)
             return
         table = _read(data, columns, sequence, lengths, header)
         fitted, interrupted = _fit(table, components, settings or [], seed, quiet)
         import numpy as np
 
         filled, deviation = fitted.impute(table.X, table.lengths, return_std=True)
-        names, blocks = _with_others(data, table, header, filled)
-        if std:
-            names = [*names, *(f"{name}_std" for name in table.columns)]
-            blocks = [*blocks, deviation]
-        write_table(output, names, [blocks])
+        _write_filled(data, table, header, filled, deviation if std else None, output)
         n_missing = int(np.isnan(table.X).sum())
         _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, interrupted)
 
 
-def _impute_by(path: Path, data: Path, selection: Any, output: Path | None) -> None:
+def _write_filled(
+    data: Path, table: Table, header: bool | None, filled: Any, deviation: Any | None, output: Path | None
+) -> None:
+    """The table with its columns filled, and their standard deviations beside them if there are any."""
+    names, blocks = _with_others(data, table, header, filled)
+    if deviation is not None:
+        names = [*names, *(f"{name}_std" for name in table.columns)]
+        blocks = [*blocks, deviation]
+    write_table(output, names, [blocks])
+
+
+def _impute_by(path: Path, data: Path, selection: Any, output: Path | None, std: bool) -> None:
     """Fill a file by a saved model that can: what was seen stays as it is."""
+    from inspect import signature
+
     import numpy as np
 
     from pluri.cli.querying import lengths_of, opened
 
     estimator, observations = opened(path, data, selection, "impute")
-    X, filled = [], []
+    if std and (observations.is_text or "return_std" not in signature(estimator.impute).parameters):
+        raise UsageError(f"--std must not be given: {type(estimator).__name__} fills symbols, which have none")
+    X, answers = [], []
     for batch in observations.batches():
-        X.append(np.asarray(batch.X, dtype=np.float64))
-        filled.append(np.asarray(estimator.impute(batch.X, **lengths_of(batch))))
+        X.append(np.asarray(batch.X))
+        answer = estimator.impute(batch.X, **lengths_of(batch), **({"return_std": True} if std else {}))
+        answers.append(answer if std else (answer,))
     table = Table(np.concatenate(X), list(observations.columns), None, None)
-    names, blocks = _with_others(data, table, selection.header, np.concatenate(filled))
-    write_table(output, names, [blocks])
-    n_missing = int(np.isnan(table.X).sum())
+    filled, *deviation = (np.concatenate(parts) for parts in zip(*answers))
+    _write_filled(data, table, selection.header, filled, deviation[0] if deviation else None, output)
+    n_missing = sum(cell is None or cell != cell for cell in table.X.ravel().tolist())
     _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, False)
 
 

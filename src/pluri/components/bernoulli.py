@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from pluri.components.diverse_update import ascend
+from pluri.components.imputation import Filled, fill_independent
 from pluri.components.k_means import filled, kmeans_centers, observed
 from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values, padded_table
 from pluri.components.starting_shares import shortened
@@ -169,6 +170,11 @@ class BernoulliFamily:
     def sample(self, parameters: BernoulliParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
         probs = parameters.probs[states]
         return (rng.random(probs.shape) < probs).astype(np.int64)
+
+    def impute(self, parameters: BernoulliParameters, X: Array, posterior: Array) -> Filled:
+        """Rows with the probability of a one where they miss something, given those of the components (n, k)."""
+        probs = parameters.probs
+        return fill_independent(X, posterior, probs, probs * (1.0 - probs))
 
     def n_free(self, parameters: BernoulliParameters) -> int:
         return parameters.probs.size

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from pluri.components.diverse_update import ascend
+from pluri.components.imputation import Filled, fill_independent
 from pluri.components.k_means import filled, kmeans_centers, observed
 from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values, padded_table
 from pluri.components.starting_shares import shortened
@@ -151,6 +152,10 @@ class PoissonFamily:
 
     def sample(self, parameters: PoissonParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
         return rng.poisson(parameters.rates[states])
+
+    def impute(self, parameters: PoissonParameters, X: Array, posterior: Array) -> Filled:
+        """Rows with expected counts where they miss something, given the probabilities of the components (n, k)."""
+        return fill_independent(X, posterior, parameters.rates, parameters.rates)
 
     def n_free(self, parameters: PoissonParameters) -> int:
         return parameters.rates.size

@@ -11,13 +11,14 @@ from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParamet
 from pluri.sequences.fitting import Prior
 from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
+from pluri.sequences.imputing import ImputesObservations
 from pluri.validation import Number, Only, check_broadcast, check_value
 from pluri.validation.inputs import warn_of_one_side
 
 Array = NDArray[np.float64]
 
 
-class BernoulliHMM(ForecastsObservations, HiddenMarkovModel):
+class BernoulliHMM(ForecastsObservations, ImputesObservations, HiddenMarkovModel):
     """Hidden Markov model with Bernoulli emissions: vectors of zeros and ones, independent given the state.
 
     Parameters

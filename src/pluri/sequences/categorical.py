@@ -21,6 +21,7 @@ from pluri.sequences.emissions.symbols import Symbols, are_words, check_symbols,
 from pluri.sequences.fitting import Prior
 from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
+from pluri.sequences.imputing import ImputesObservations
 from pluri.validation import Only, check_distributions, check_value, is_source
 
 Array = NDArray[np.float64]
@@ -30,7 +31,7 @@ Integers = NDArray[np.int64]
 MOST_SYMBOLS = 10**9
 
 
-class CategoricalHMM(ForecastsObservations, HiddenMarkovModel):
+class CategoricalHMM(ForecastsObservations, ImputesObservations, HiddenMarkovModel):
     """Hidden Markov model with categorical emissions: integers or strings, in one column or several.
 
     Parameters

@@ -26,6 +26,7 @@ from pluri.engine.first_rows import weighted_initial_rows
 from pluri.sequences.fitting import Prior
 from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
+from pluri.sequences.imputing import ImputesObservations
 from pluri.validation import Only, check_broadcast, check_covariances, check_value
 
 Array = NDArray[np.float64]
@@ -180,7 +181,7 @@ class KeepsCovariances(InUnitsOfTheData):
         return np.diag(scale) if self.covariance_type in ("full", "tied") else np.tile(scale, (self.n_components, 1))
 
 
-class GaussianHMM(ForecastsObservations, KeepsCovariances, HiddenMarkovModel):
+class GaussianHMM(ForecastsObservations, ImputesObservations, KeepsCovariances, HiddenMarkovModel):
     """Hidden Markov model with Gaussian emissions.
 
     Parameters

@@ -13,10 +13,11 @@ from pluri.sequences.fitting import Prior
 from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.gaussian import InUnitsOfTheData
 from pluri.sequences.hmm import HiddenMarkovModel
+from pluri.sequences.imputing import ImputesObservations
 from pluri.validation import Only, Whole, check_broadcast, check_value
 
 
-class GMMHMM(ForecastsObservations, InUnitsOfTheData, HiddenMarkovModel):
+class GMMHMM(ForecastsObservations, ImputesObservations, InUnitsOfTheData, HiddenMarkovModel):
     """Hidden Markov model whose states emit from mixtures of Gaussians.
 
     Parameters

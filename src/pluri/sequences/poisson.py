@@ -12,13 +12,14 @@ from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.sequences.fitting import Prior
 from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
+from pluri.sequences.imputing import ImputesObservations
 from pluri.validation import check_broadcast
 from pluri.validation.inputs import check_counts
 
 Array = NDArray[np.float64]
 
 
-class PoissonHMM(ForecastsObservations, HiddenMarkovModel):
+class PoissonHMM(ForecastsObservations, ImputesObservations, HiddenMarkovModel):
     """Hidden Markov model with Poisson emissions: counts, independent given the state.
 
     Parameters

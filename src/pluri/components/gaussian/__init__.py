@@ -35,7 +35,7 @@ from pluri.components.gaussian.family import (
     sample,
     variance_floor,
 )
-from pluri.components.gaussian.missing import conditional_means
+from pluri.components.gaussian.missing import fill_missing
 
 __all__ = [
     "COVARIANCE_TYPES",
@@ -46,8 +46,8 @@ __all__ = [
     "GaussianStatistics",
     "accumulate",
     "check_magnitude",
-    "conditional_means",
     "expected",
+    "fill_missing",
     "log_prior",
     "log_prob",
     "maximize",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pluri.components.gaussian import _kernels as kernels
 from pluri.components.gaussian._missing_kernels import Moments
+from pluri.components.imputation import Filled
 from pluri.engine import Statistics
 from pluri.engine.aligned import apart, padded_width, zeros_apart
 from pluri.validation import check_width, plain_array
@@ -356,6 +357,12 @@ class GaussianComponents:
 
     def sample(self, parameters: GaussianParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Array:
         return sample(parameters, states, rng)
+
+    def impute(self, parameters: GaussianParameters, X: Array, posterior: Array) -> Filled:
+        """Rows with their missing values filled, given the probabilities of the components (n, C)."""
+        from pluri.components.gaussian.missing import fill_missing
+
+        return fill_missing(parameters, X, posterior)
 
     def n_free(self, parameters: GaussianParameters) -> int:
         return parameters.means.size + n_covariance_parameters(parameters)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pluri.components.gaussian import _missing_kernels as kernels
 from pluri.components.gaussian._missing_kernels import Components, Moments, Patterns, Workspace
 from pluri.components.gaussian.family import LOG_2PI, GaussianParameters
+from pluri.components.imputation import Filled, fill_independent, mixed_moments
 
 Array = NDArray[np.float64]
 
@@ -43,24 +44,32 @@ def missing_patterns(X: Array) -> tuple[Patterns, NDArray[np.int64]]:
     return Patterns(incomplete[order], ends), (~gone[incomplete[first]]).sum(axis=1)
 
 
-def conditional_means(parameters: GaussianParameters, X: Array, posterior: Array) -> Array:
-    """X with its missing values replaced by their expectation, given the rest and P(component | row), (n, C)."""
-    filled = X.copy()
+def fill_missing(parameters: GaussianParameters, X: Array, posterior: Array) -> Filled:
+    """X with its missing values replaced by their means, given the rest and P(component | row), (n, C)."""
+    if parameters.kind != "full":
+        return fill_independent(X, posterior, parameters.means, parameters.variances)
+    values, variance = X.copy(), np.zeros(X.shape)
     patterns, _ = missing_patterns(X)
     for rows in np.split(patterns.rows, patterns.ends)[:-1]:
         gone = np.isnan(X[rows[0]])
         observed, missing = np.flatnonzero(~gone), np.flatnonzero(gone)
-        part = np.zeros((len(rows), len(missing)))
-        for c, mean in enumerate(parameters.means):
-            expected = np.broadcast_to(mean[missing], part.shape)
-            if parameters.kind == "full" and len(observed):
-                covariance = parameters.covariances[parameters.group[c]]
-                cross = covariance[np.ix_(observed, missing)]
-                slope = np.linalg.solve(covariance[np.ix_(observed, observed)], cross)
-                expected = expected + (X[np.ix_(rows, observed)] - mean[observed]) @ slope
-            part += posterior[rows, c, None] * expected
-        filled[np.ix_(rows, missing)] = part
-    return filled
+        left = [_regression(covariance, observed, missing) for covariance in parameters.covariances]
+        means, variances = [], []
+        for mean, group in zip(parameters.means, parameters.group):
+            slope, spread = left[group]
+            means.append(mean[missing] + (X[np.ix_(rows, observed)] - mean[observed]) @ slope)
+            variances.append(spread)
+        cells = np.ix_(rows, missing)
+        values[cells], variance[cells] = mixed_moments(posterior[rows], means, variances)
+    return Filled(values, variance)
+
+
+def _regression(covariance: Array, observed: NDArray[np.int64], missing: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Slopes (observed, missing) of missing features on observed ones, and variances (missing,) that are left."""
+    cross = covariance[np.ix_(observed, missing)]
+    slope = np.linalg.solve(covariance[np.ix_(observed, observed)], cross)
+    left = covariance[missing, missing] - (slope * cross).sum(axis=0)
+    return np.asarray(slope), np.maximum(left, 0.0)
 
 
 def _components(parameters: GaussianParameters) -> Components:

@@ -17,7 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.categorical_columns import CategoricalColumnsFamily, ProductCategoricalParameters
-from pluri.components.categories import UNSEEN, Categories, given_categories, joined_categories, learn_categories
+from pluri.components.categories import (
+    UNSEEN,
+    Categories,
+    column_values,
+    given_categories,
+    joined_categories,
+    learn_categories,
+)
 from pluri.components.diverse_tables import ProductCategoricalKernel, columns_of
 from pluri.components.weighted_sums import WeightedSums
 from pluri.engine import Source
@@ -187,6 +194,37 @@ class CategoricalMixture(DiscreteMixture):
                 learned = joined_categories(learned, learn_categories(lazy.load().X))
             self._learn_categories(learned)
         return PreparedSource(source, self._categories().encode)
+
+    def impute(self, X: Any) -> NDArray[Any]:
+        """Fill in missing values by the most probable category, given what is observed of the row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN or None marks a missing value. One that `fit` did not see is left as it is, or taken for missing if
+            ``unseen="missing"``.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+
+        Examples
+        --------
+        >>> from pluri.mixtures import CategoricalMixture
+        >>> X = [["red", "hot"], ["red", "hot"], ["red", "mild"], ["blue", "cold"], ["blue", "cold"]]
+        >>> CategoricalMixture(n_components=2, random_state=0).fit(X).impute([["blue", None], [None, "hot"]]).tolist()
+        [['blue', 'cold'], ['red', 'hot']]
+        """
+        posterior = self.predict_proba(X)
+        filled = np.array(self._raw_rows(X, False))
+        categories = self._categories()
+        new = categories.encode_with_new(filled)[1]
+        for f, table in enumerate(self.probabilities_):
+            gone = column_values(filled[:, f], f)[1]
+            if self.unseen == "missing":
+                gone = gone | new[:, f]
+            filled[gone, f] = categories.decode(f, (posterior[gone] @ table).argmax(axis=1))
+        return filled
 
     # Parameters -------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.components.sparse_rows import canonical_rows
 from pluri.engine import Source
 from pluri.mixtures.discrete.mixture import DiscreteMixture
+from pluri.mixtures.imputing import ImputesRows
 from pluri.mixtures.mixture import Prior
 from pluri.priors import Gamma
 from pluri.priors.kernels import ProbabilityProductKernel
@@ -22,7 +23,7 @@ from pluri.validation.inputs import check_counts
 Array = NDArray[np.float64]
 
 
-class PoissonMixture(DiscreteMixture):
+class PoissonMixture(ImputesRows, DiscreteMixture):
     """Mixture of products of Poisson distributions, for counts.
 
     Parameters

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components import gaussian as components
 from pluri.components.gaussian import COVARIANCE_TYPES, CollapsedComponentError, GaussianParameters
 from pluri.components.starting_shares import INIT_PARAMS
 from pluri.components.weighted_sums import averages, pooled_sums
@@ -20,6 +19,7 @@ from pluri.inference import EMResult
 from pluri.mixtures.gaussian import given
 from pluri.mixtures.gaussian.family import GaussianFamily, RepulsiveMeans, reference_whitening
 from pluri.mixtures.gaussian.given import covariance_shape
+from pluri.mixtures.imputing import ImputesRows
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem
 from pluri.mixtures.mixture import DIVERSITY, MixtureModel, Prior
 from pluri.priors import DeterminantalPrior
@@ -29,7 +29,7 @@ from pluri.validation import Allowed, Number, Only, Stored
 Array = NDArray[np.float64]
 
 
-class GaussianMixture(MixtureModel):
+class GaussianMixture(ImputesRows, MixtureModel):
     """Gaussian mixture with scikit-learn's interface, and what it lacks.
 
     Weights for rows, missing values, priors, components that stay apart, second-order optimisation, restarts that
@@ -317,22 +317,6 @@ class GaussianMixture(MixtureModel):
         self.covariances_ = parameters.covariances[0] if tied else parameters.covariances
         self.precisions_cholesky_ = factors[0] if tied else factors
         self.precisions_ = precisions[0] if tied else precisions
-
-    def impute(self, X: Any) -> Array:
-        """Fill in missing values by their expectation under the mixture, given what is observed of the row.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            NaN marks a missing value.
-
-        Returns
-        -------
-        array of shape (n_samples, n_features)
-        """
-        problem, params = self._model()
-        data = problem.family.prepare(self._check_rows(X, fitting=False))
-        return components.conditional_means(params.components, data, self.predict_proba(X))
 
     # The other ways of learning -------------------------------------------------------------------------------
 

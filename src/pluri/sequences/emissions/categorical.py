@@ -113,6 +113,16 @@ class CategoricalEmission:
             columns.append(self.symbols.decode(f, np.minimum(codes, self.symbols.sizes[f] - 1)))
         return np.stack(columns, axis=1)
 
+    def impute(self, parameters: CategoricalParameters, X: Integers, posterior: Array) -> NDArray[Any]:
+        """Symbols of the codes X, the most probable one where a code is -1, given the probabilities of the states."""
+        columns = []
+        for f, rows in enumerate(self._columns()):
+            own = X[:, f] - rows.start
+            gone = X[:, f] < 0
+            own[gone] = (posterior[gone] @ parameters.table[rows].T).argmax(axis=1)
+            columns.append(self.symbols.decode(f, own))
+        return np.stack(columns, axis=1)
+
     def n_free(self, parameters: CategoricalParameters) -> int:
         return sum(parameters.table.shape[1] * (size - 1) for size in self.symbols.sizes)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pluri.components import gaussian as components
 from pluri.components.gaussian import GaussianParameters, GaussianPrior, GaussianStatistics
+from pluri.components.imputation import Filled
 from pluri.components.k_means import filled, kmeans_centers, nearest_center, within_covariance
 from pluri.components.probability_rows import rows_from_logits, softmax
 from pluri.engine import Statistics
@@ -150,6 +151,13 @@ class MixtureEmission:
         with np.errstate(divide="ignore"):
             return out[:, : k * n_mix].reshape(len(X), k, n_mix) + np.log(parameters.weights)
 
+    def _component_posterior(self, parameters: MixtureParameters, X: Array, posterior: Array) -> Array:
+        """Probability of each component of each state, given that of the states: (n_samples, k * M)."""
+        joint = self._component_log_prob(parameters, X)
+        # A state that cannot have made x_t at all has no shares to give (and no posterior): zeros, not 0 / 0.
+        shares = softmax(np.where(np.isneginf(joint.max(axis=2, keepdims=True)), 0.0, joint))
+        return (posterior[:, : len(parameters.weights), None] * shares).reshape(len(X), -1)
+
     def log_prob(self, parameters: MixtureParameters, X: Array, out: Array) -> None:
         k = len(parameters.weights)
         joint = self._component_log_prob(parameters, X)
@@ -161,11 +169,8 @@ class MixtureEmission:
 
     def accumulate(self, parameters: MixtureParameters, X: Array, posterior: Array) -> MixtureStatistics:
         k, n_mix = parameters.weights.shape
-        joint = self._component_log_prob(parameters, X)
-        # A state that cannot have made x_t at all has no shares to give (and no posterior): zeros, not 0 / 0.
-        shares = softmax(np.where(np.isneginf(joint.max(axis=2, keepdims=True)), 0.0, joint))
         weighted = np.zeros((len(X), padded_width(k * n_mix)))
-        weighted[:, : k * n_mix] = (posterior[:, :k, None] * shares).reshape(len(X), k * n_mix)
+        weighted[:, : k * n_mix] = self._component_posterior(parameters, X, posterior)
         totals = weighted.sum(axis=0)[: k * n_mix].reshape(k, n_mix)
         return MixtureStatistics(totals, components.accumulate(parameters.gaussians, X, weighted))
 
@@ -198,6 +203,10 @@ class MixtureEmission:
         cumulative = np.cumsum(parameters.weights, axis=1)[states]
         picked = (rng.random((len(states), 1)) * cumulative[:, -1:] >= cumulative).sum(axis=1)
         return components.sample(parameters.gaussians, states * n_mix + picked, rng)
+
+    def impute(self, parameters: MixtureParameters, X: Array, posterior: Array) -> Filled:
+        """Rows with their missing values filled, given the probabilities of the states (n_samples, k)."""
+        return components.fill_missing(parameters.gaussians, X, self._component_posterior(parameters, X, posterior))
 
     def n_free(self, parameters: MixtureParameters) -> int:
         k, n_mix = parameters.weights.shape

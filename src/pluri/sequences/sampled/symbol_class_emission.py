@@ -79,6 +79,9 @@ class SymbolClassEmission(CategoricalEmission):
         columns = [self.symbols.decode(f + 1, features[:, f]) for f in range(features.shape[1])]
         return np.stack([drawn[:, 0], *columns], axis=1)
 
+    def impute(self, parameters: CategoricalParameters, X: Integers, posterior: Array) -> NDArray[Any]:
+        raise TypeError("SymbolClassHMM fills no missing values: use CategoricalHMM on the column that has them")
+
     def n_free(self, parameters: CategoricalParameters) -> int:
         k = parameters.table.shape[1]
         types = np.bincount(self.classes[self.classes >= 0], minlength=k)
