@@ -10,9 +10,11 @@ from tests.sequences.test_forecasts import MODELS, START, TRANSITION, with_chain
 from pluri.io import load, save
 from pluri.sequences import (
     GMMHMM,
+    AutoregressiveHMM,
     BayesianCategoricalHMM,
     BernoulliHMM,
     CategoricalHMM,
+    DrivenHMM,
     GaussianHMM,
     PoissonHMM,
     SymbolClassHMM,
@@ -202,3 +204,33 @@ def test_nothing_missing_and_wrong_input():
     with pytest.raises(Exception, match="not fitted"):
         GaussianHMM(2).impute(X)
     assert_allclose(PoissonHMM.impute(model, X.tolist()), X)
+
+
+def driven(hmm, coef):
+    model = DrivenHMM(hmm, transition_inputs=[0])
+    model.hmm_, model.transition_coef_ = hmm, np.asarray(coef)[:, :, None]
+    return model
+
+
+def test_inputs_that_drive_nothing_change_nothing_and_others_do():
+    hmm = MODELS["full"]
+    X = holed(hmm)
+    inputs = np.array([[np.nan], [1.0], [-2.0], [0.5], [3.0]])
+    both = np.hstack([inputs, X])
+    filled, std = driven(hmm, np.zeros((3, 3))).impute(both, return_std=True)
+    expected = hmm.impute(X, return_std=True)
+    assert_allclose(filled[:, 1:], expected[0], atol=1e-10)
+    assert_allclose(std[:, 1:], expected[1], atol=1e-10)
+    assert_array_equal(filled[:, 0], inputs[:, 0])
+    assert not std[:, 0].any()
+    diagonal = MODELS["diag"]
+    pushed = driven(diagonal, np.random.default_rng(0).normal(size=(3, 3)))
+    gone = np.isnan(X)
+    told = pushed.predict_proba(both) @ diagonal.means_
+    assert_allclose(pushed.impute(both)[:, 1:][gone], told[gone], atol=1e-10)
+    assert np.abs(told - diagonal.predict_proba(X) @ diagonal.means_)[gone].max() > 1e-3
+
+
+def test_what_regresses_on_its_past_does_not_offer_to_fill_it():
+    assert not hasattr(AutoregressiveHMM(2), "impute")
+    assert not hasattr(DrivenHMM(AutoregressiveHMM(2)), "impute")

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 class ImputesObservations:
     """The method `impute` of hidden Markov models whose observations depend on the state alone."""
 
-    score_samples: Callable[..., tuple[float, Array]]
+    predict_proba: Callable[..., Array]
     _model: Callable[[], Any]
     _observations: Callable[..., Any]
 
@@ -64,13 +64,15 @@ class ImputesObservations:
         >>> filled.round(1).ravel(), std.round(1).ravel()
         (array([ 0. , 10.5, 19. , 19.8, 22. ]), array([ 0. , 10. ,  0. ,  4.9,  0. ]))
         """
-        emission, parameters = self._model()
         lengths = sequence_lengths(X, lengths, groups)
-        _, posterior = self.score_samples(X, lengths)
-        rows = emission.prepare(self._observations(X, lengths)[0])
-        filled = emission.impute(parameters.emission, rows, posterior)
-        if isinstance(filled, Filled):
-            return filled.answer(return_std)
-        if return_std:
-            raise ValueError("return_std must be False: symbols have no standard deviation")
-        return filled
+        filled = fill_rows(self._model(), self._observations(X, lengths)[0], self.predict_proba(X, lengths), return_std)
+        return filled.answer(return_std) if isinstance(filled, Filled) else filled
+
+
+def fill_rows(model: tuple[Any, Any], rows: NDArray[Any], posterior: Array, return_std: bool) -> Filled | NDArray[Any]:
+    """Rows of the emissions filled, given the probabilities of the states: numbers with variances, or symbols."""
+    emission, parameters = model
+    filled = emission.impute(parameters.emission, emission.prepare(rows), posterior)
+    if return_std and not isinstance(filled, Filled):
+        raise ValueError("return_std must be False: symbols have no standard deviation")
+    return filled

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.chain.driven import DrivenChain, ObservedDrivenChain
 from pluri.components.family import ComponentFamily
+from pluri.components.imputation import Filled
 from pluri.components.sequence_model import TakesSequences
 from pluri.engine.aligned import padded_width
 from pluri.sequences.description import ModelDescription
@@ -21,6 +22,7 @@ from pluri.sequences.driven.driven_forecast import ForecastsDriven
 from pluri.sequences.driven.driven_learning import DrivenParameters, InputScale
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.hmm import HiddenMarkovModel
+from pluri.sequences.imputing import ImputesObservations, fill_rows
 from pluri.validation import RandomState, as_generator
 from pluri.validation.sequences import check_not_lost, offsets_of, sequence_lengths
 
@@ -29,6 +31,10 @@ Integers = NDArray[np.int64]
 
 #: Steps whose transition matrices are in memory together when a sequence is drawn.
 AT_ONCE = 1024
+
+
+def _imputes(model: DrivenQueries) -> bool:
+    return isinstance(model._template(), ImputesObservations)
 
 
 def _regresses(model: DrivenQueries) -> bool:
@@ -176,6 +182,40 @@ class DrivenQueries(ForecastsDriven, TakesSequences, ModelDescription):
         if not np.isfinite(values).all():
             raise ValueError("inputs of the transitions must be finite")
         return values
+
+    @available_if(_imputes)
+    def impute(
+        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None, return_std: bool = False
+    ) -> Any:
+        """X with each missing observation replaced by its mean given all observations and inputs of its sequence.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+            With the inputs, as in `fit`, which come back as they are.
+        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
+            See `fit`.
+        return_std : bool, default=False
+            Whether to give the standard deviations too, 0 where a value was seen, and of inputs. Symbols have none.
+
+        Returns
+        -------
+        filled : array of shape (n_samples, n_features)
+        std : array of shape (n_samples, n_features)
+            If `return_std`.
+        """
+        lengths = sequence_lengths(X, lengths, groups)
+        posterior = self.predict_proba(X, lengths)
+        data, counts = self._observations(X, lengths)
+        rows = self.hmm_._observations(self._split(data, counts)[0], counts)[0]
+        filled = fill_rows(self._model(), rows, posterior, return_std)
+        values, outputs = np.array(data), self._layout().outputs
+        values[:, outputs] = filled.values if isinstance(filled, Filled) else filled
+        if not return_std:
+            return values
+        std = np.zeros(values.shape)
+        std[:, outputs] = filled.answer(True)[1]
+        return values, std
 
     @available_if(_regresses)
     def one_step_means(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
