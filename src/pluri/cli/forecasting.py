@@ -1,15 +1,25 @@
-"""``pluri forecast`` and ``pluri impute``: a linear dynamical system for a table whose rows follow each other."""
+"""``pluri forecast`` and ``pluri impute``: what is not there, by a linear dynamical system or a saved model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from pluri.cli import options
+from pluri.cli.by_model import (
+    Table,
+    coming,
+    forecast_by,
+    impute_by,
+    names_of_sequences,
+    plural,
+    with_others,
+    write_forecast,
+)
 from pluri.cli.console import INTERRUPTED, note, reporting
 from pluri.cli.outputs import check_output, write_table
 from pluri.cli.registry import UsageError, configured
@@ -32,15 +42,6 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the fit (random_state)."
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
-class Table(NamedTuple):
-    """Numbers with holes, their columns, the lengths of the sequences, and the name of each sequence (or nothing)."""
-
-    X: Any
-    columns: list[str]
-    lengths: Any
-    sequences: list[str] | None
-
-
 def forecast(
     data: options.Data,
     horizon: Annotated[int, typer.Option(min=1, help="Number of steps.")] = 10,
@@ -51,6 +52,10 @@ def forecast(
     sequence: options.Sequence = None,
     lengths: options.Lengths = None,
     header: options.Header = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL.skops", help="A saved model to forecast by, such as a GaussianHMM: fits nothing."),
+    ] = None,
     output: Output = None,
     seed: Seed = 0,
     force: options.Force = False,
@@ -58,29 +63,24 @@ def forecast(
 ) -> None:
     """Forecast the rows that come after those of a data file, with intervals.
 
-    A linear dynamical system is fitted; empty cells are missing values. The table has a line for each step: each
-    column's mean, and the bounds of its interval.
+    A linear dynamical system is fitted, unless --model names a saved model of sequences; empty cells are missing
+    values. The table has a line for each step: each column's mean and the bounds of its interval, or the probability
+    of each symbol.
     """
     with reporting():
         check_output(output, force, (".csv", ".npy"))
         if not 0 < level < 1:
             raise UsageError(f"--level must be between 0 and 1, got {level}")
+        if model is not None:
+            _refuse_settings(components, settings)
+            selection = options.selection(columns, sequence, lengths, None, header)
+            _told(forecast_by(model, data, horizon, level, selection, output), output, False)
+            return
         table = _read(data, columns, sequence, lengths, header)
-        model, interrupted = _fit(table, components, settings or [], seed, quiet)
-        found = model.forecast(table.X, horizon, table.lengths, level=level)
-        import numpy as np
-
-        n_sequences, n = len(found.mean), len(table.columns)
-        names = [f"{name}{end}" for name in table.columns for end in ("", "_lower", "_upper")]
-        values = np.stack([found.mean, found.lower, found.upper], axis=-1).reshape(n_sequences * horizon, 3 * n)
-        steps = np.tile(np.arange(1, horizon + 1), n_sequences)
-        blocks: list[Any] = [steps, values]
-        names = ["step", *names]
-        if table.sequences is not None:
-            names = [sequence or "sequence", *names]
-            blocks = [np.repeat(np.array(table.sequences, dtype=object), horizon), *blocks]
-        write_table(output, names, [blocks])
-        _told(f"{horizon} steps forecast after {_plural(n_sequences, 'sequence')}", output, interrupted)
+        fitted, interrupted = _fit(table, components, settings or [], seed, quiet)
+        found = fitted.forecast(table.X, horizon, table.lengths, level=level)
+        write_forecast(output, coming(found, table.columns), horizon, sequence, table.sequences)
+        _told(f"{plural(horizon, 'step')} forecast after {plural(len(found.mean), 'sequence')}", output, interrupted)
 
 
 def impute(
@@ -112,47 +112,33 @@ def impute(
     with reporting():
         check_output(output, force, (".csv", ".npy"))
         if model is not None:
-            if components is not None or settings or std:
-                raise UsageError("--components, --set and --std must not be given with --model, which is fitted")
+            _refuse_settings(components, settings, std)
             selection = options.selection(columns, sequence, lengths, None, header)
-            _impute_by(model, data, selection, output)
+            _told(impute_by(model, data, selection, output), output, False)
             return
         table = _read(data, columns, sequence, lengths, header)
         fitted, interrupted = _fit(table, components, settings or [], seed, quiet)
         import numpy as np
 
         filled, deviation = fitted.impute(table.X, table.lengths, return_std=True)
-        names, blocks = _with_others(data, table, header, filled)
+        names, blocks = with_others(data, table, header, filled)
         if std:
             names = [*names, *(f"{name}_std" for name in table.columns)]
             blocks = [*blocks, deviation]
         write_table(output, names, [blocks])
         n_missing = int(np.isnan(table.X).sum())
-        _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, interrupted)
+        _told(f"{plural(n_missing, 'missing value')} of {table.X.size} filled", output, interrupted)
 
 
-def _impute_by(path: Path, data: Path, selection: Any, output: Path | None) -> None:
-    """Fill a file by a saved model that can: what was seen stays as it is."""
-    import numpy as np
-
-    from pluri.cli.querying import lengths_of, opened
-
-    estimator, observations = opened(path, data, selection, "impute")
-    X, filled = [], []
-    for batch in observations.batches():
-        X.append(np.asarray(batch.X, dtype=np.float64))
-        filled.append(np.asarray(estimator.impute(batch.X, **lengths_of(batch))))
-    table = Table(np.concatenate(X), list(observations.columns), None, None)
-    names, blocks = _with_others(data, table, selection.header, np.concatenate(filled))
-    write_table(output, names, [blocks])
-    n_missing = int(np.isnan(table.X).sum())
-    _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, False)
+def _refuse_settings(components: int | None, settings: Sequence[str] | None, std: bool = False) -> None:
+    if components is not None or settings or std:
+        raise UsageError("--components, --set and --std must not be given with --model, which is fitted")
 
 
 def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path | None, header: bool | None) -> Table:
     import numpy as np
 
-    from pluri.cli.observations import Selection, read_observations
+    from pluri.cli.observations import read_observations
 
     selection = options.selection(columns, sequence, lengths, None, header)
     found = read_observations(data, selection, stream=False)
@@ -161,13 +147,7 @@ def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path |
     X = np.array(found.X, dtype=np.float64)
     counts = found.lengths
     _warn_of_gaps(data, [name for name in found.columns if name != sequence], header, counts)
-    names = None
-    if counts is not None and len(counts) > 1:
-        names = [str(number) for number in range(len(counts))]
-        if sequence is not None:
-            cells = read_observations(data, Selection([sequence], header=header, text=True), stream=False).X[:, 0]
-            names = [str(cell) for cell in cells[np.cumsum(counts) - counts]]
-    return Table(X, list(found.columns), counts, names)
+    return Table(X, list(found.columns), counts, names_of_sequences(data, sequence, header, counts))
 
 
 def _warn_of_gaps(data: Path, used: list[str], header: bool | None, lengths: Any) -> None:
@@ -224,7 +204,7 @@ def _fit(table: Table, components: int | None, settings: Sequence[str], seed: in
     assert best is not None
     why = "as asked for" if components is not None else f"of {', '.join(map(str, tried))} tried, by the lowest BIC"
     note(
-        f"linear dynamical system with {_plural(best.n_components, 'hidden dimension')} ({why}), "
+        f"linear dynamical system with {plural(best.n_components, 'hidden dimension')} ({why}), "
         f"{'converged' if best.converged_ else 'not converged'} after {best.n_iter_} iterations, log-likelihood "
         f"{best.score(table.X, lengths=table.lengths):.6g}"
     )
@@ -255,28 +235,8 @@ def beside_last_value(model: Any, table: Table) -> float | None:
     return float(np.sqrt(own / last)) if last > 0 else None
 
 
-def _with_others(data: Path, table: Table, header: bool | None, filled: Any) -> tuple[list[str], list[Any]]:
-    """Names and columns of the whole file, those that were not used as they are written."""
-    import numpy as np
-
-    from pluri.cli.observations import Selection, column_names, read_observations
-
-    names = column_names(data, header) or table.columns
-    places = {name: place for place, name in enumerate(table.columns)}
-    if set(names) == set(places):
-        return names, [filled[:, [places[name] for name in names]]]
-    others = [name for name in names if name not in places]
-    copied = read_observations(data, Selection(others, header=header, text=True), stream=False).X
-    written = np.where(copied == None, "", copied)  # noqa: E711 (compares each cell)
-    return names, [filled[:, places[name]] if name in places else written[:, others.index(name)] for name in names]
-
-
 def _told(what: str, output: Path | None, interrupted: bool) -> None:
     note(what + ("" if output is None else f"; written to {output}"))
     if interrupted:
         note("interrupted: this is from the best parameters so far")
         raise typer.Exit(INTERRUPTED)
-
-
-def _plural(n: int, word: str) -> str:
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
