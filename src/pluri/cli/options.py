@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pluri.cli.console import note
 from pluri.cli.registry import UsageError
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def columns_of_fit(selection: Selection, remembered: list[str], present: list[st
             f"DATA must have the columns that the model was fitted to ({', '.join(remembered)}), got none named "
             f"{missing[0]!r}; --columns says which to take in their places"
         )
+    if not numbered and not all(name.isdigit() for name in present):
+        note(f"warning: DATA has none of the columns of the fit ({', '.join(remembered)}): its own are taken, in order")
     return selection
 
 
