@@ -70,6 +70,8 @@ sphinx_gallery_conf = {
     "min_reported_time": 0,
     "within_subsection_order": "FileNameSortKey",
     "image_srcset": ["2x"],
+    # What a last line draws is seen; that it was a display at some address helps nobody.
+    "ignore_repr_types": r"matplotlib\.|pluri\.plotting\.",
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -94,7 +96,7 @@ html_theme_options = {
     "logo": {"text": "pluri"},
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
     "navbar_end": ["theme-switcher"],

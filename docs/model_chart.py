@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 README = Path(__file__).parent.parent / "README.md"
 LINK = re.compile(r"\[(.+?)\]\((?:docs/)(.+?)\.rst\)")
-SAME = "the same"
 
 
 class Row(NamedTuple):
@@ -27,15 +26,14 @@ class Row(NamedTuple):
 
 
 def rows_of_the_readme() -> list[Row]:
-    """The table below "Choose by your data"; "the same" is what the row above has."""
+    """The table below "Choose by your data"; what semicolons part in both cells alike is a row each."""
     section = README.read_text(encoding="utf-8").split("## Choose by your data")[1].split("\n## ")[0]
     lines = [line.strip().strip("|").split(" | ") for line in section.splitlines() if line.startswith("| ")]
     rows: list[Row] = []
     for have, want, use in (cells for cells in lines[1:] if not cells[0].lstrip().startswith("---")):
-        subject = have.strip()
-        if rows and subject.startswith(SAME):
-            subject = rows[-1].have if subject == SAME else f"{rows[-1].have}{subject.removeprefix(SAME)}"
-        rows.append(Row(subject, want.strip(), tuple((names, page) for names, page in LINK.findall(use))))
+        parted = want.split(";"), use.split(";")
+        wants, uses = parted if len(parted[0]) == len(parted[1]) else ([want], [use])
+        rows += [Row(have.strip(), one.strip(), tuple(LINK.findall(models))) for one, models in zip(wants, uses)]
     return rows
 
 

@@ -52,7 +52,7 @@ def run_commands(page: str) -> int:
 def test_the_commands_of_the_guide_run():
     source = (DOCS / "guide" / "files.rst").read_text()
     run_code(source[source.index(">>> rng") : source.index(".. code-block:: console")])
-    assert run_commands("guide/files.rst") == 10
+    assert run_commands("guide/files.rst") == 11
     assert Path("states.csv").read_text().startswith("state,p_0,p_1,p_2")
 
 

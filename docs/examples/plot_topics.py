@@ -92,7 +92,8 @@ for number in numbers:
 
 # %%
 # A hierarchical Dirichlet process has no number to choose. Its draws have topics of a handful of tokens that come and
-# go; the number of topics with at least one percent of the tokens is the steadier one. Report that, with the interval.
+# go, so slowly that a warning says that the chains have not settled; the number of topics with at least one percent of
+# the tokens is the steadier one. Report that, with the interval.
 
 process = HDPTopicModel(topic_word_prior=0.05, n_warmup=200, n_draws=50, random_state=0).fit(train)
 print(process.summary(n_topics=3))

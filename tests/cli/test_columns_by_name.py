@@ -53,6 +53,17 @@ def test_a_file_with_a_part_of_the_columns_is_refused(frame, tmp_path):
     run("score", tmp_path / "model.skops", tmp_path / "renamed.csv", "--columns", "temp,burden")
 
 
+def test_a_file_with_none_of_the_columns_is_taken_in_order_with_a_word(frame, tmp_path):
+    model = GaussianMixture(2, random_state=0).fit(frame)
+    save(model, tmp_path / "model.skops")
+    frame.rename(columns={"temp": "a", "load": "b"}).to_csv(tmp_path / "renamed.csv", index=False)
+    found = run("predict", tmp_path / "model.skops", tmp_path / "renamed.csv", "--json")
+    assert "none of the columns of the fit (temp, load): its own are taken, in order" in found.stderr
+    np.testing.assert_array_equal(json.loads(found.stdout)["components"], model.predict(frame))
+    frame.to_csv(tmp_path / "nameless.csv", index=False, header=False)
+    assert run("predict", tmp_path / "model.skops", tmp_path / "nameless.csv", "--json").stderr == ""
+
+
 def test_what_is_told_of_a_model_names_its_columns(frame, tmp_path):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     told = run("fit", "GaussianMixture", tmp_path / "rows.csv", "-q", "-o", tmp_path / "model.skops").stdout

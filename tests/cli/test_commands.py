@@ -174,6 +174,17 @@ def test_models_are_listed_with_their_parameters():
     assert text.index("Hidden Markov models") < text.index("GaussianHMM  ") < text.index("Mixtures\n")
 
 
+def test_one_model_is_explained():
+    text = " ".join(run("models", "gaussianhmm").stdout.split())
+    assert "means_prior=0, means_weight=0 float or array Location and weight of the normal prior on the means" in text
+    assert "PoissonHMM" not in text
+    told = json.loads(run("models", "GaussianHMM", "--json").stdout)
+    assert list(told["parameters"]) == list(inspect.signature(GaussianHMM).parameters)
+    assert told["parameters"]["means_weight"]["default"] == 0
+    refused = run("models", "GausianHMM", code=2).stderr.replace("│", " ")
+    assert "did you mean GaussianHMM?" in " ".join(refused.split())
+
+
 def test_words_are_fitted_predicted_and_drawn(tmp_path):
     words = ["the", "dog", "007", "the", "cat", "", "a", "dog", "007"] * 3
     (tmp_path / "words.csv").write_text("word\n" + "\n".join(words) + "\n")

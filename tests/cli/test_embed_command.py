@@ -130,6 +130,13 @@ def test_options_that_cannot_be_meant_have_exit_code_two(flowers, tmp_path, monk
             "column 'b' must hold numbers for embed, got 'x' in row 2: choose others with --columns",
         ),
         ("a,b\n1,NA\n3,x\n", [], "column 'b' must hold numbers for embed, got 'x' in row 2"),
+        (
+            "a;b\n1;NA\n3;-2,5\n",
+            [],
+            "column 'b' must hold numbers for embed, got '-2,5' in row 2: write numbers as 1234.5",
+        ),
+        ('a,b\n1,2\n3,"1,234"\n', [], "column 'b' must hold numbers for embed, got '1,234' in row 2: write numbers as"),
+        ('a,b\n1,2\n3,"Lyon, 2"\n', [], "got 'Lyon, 2' in row 2: choose others with --columns"),
         ("a,b\n1,2\n3,\n5,6\n", [], "got nan in row 2 of column 'b', and 1 such rows in all"),
         ("a,b\n1,2\n3,4\n", ["--color", "z"], "must have a column 'z', got a, b"),
         ("a,b\n1,2\n3,4\n", ["--color", "a", "--label", "b"], "must have a column to embed besides a, b, got none"),

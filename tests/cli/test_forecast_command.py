@@ -10,7 +10,7 @@ from pluri.cli.application import application
 from pluri.dynamics import LinearDynamicalSystem
 from pluri.io import save
 from pluri.mixtures import CategoricalMixture, DPMeans, GaussianMixture
-from pluri.sequences import GaussianHMM
+from pluri.sequences import CategoricalHMM, GaussianHMM
 
 DAYS = 60
 
@@ -112,6 +112,43 @@ def test_words_are_filled_by_a_saved_model_of_words(tmp_path):
     assert (filled[4]["feel"], filled[5]["color"]) == ("cold", "red")
 
 
+def test_a_saved_model_forecasts_by_the_columns_and_sequences_of_its_fit(table, tmp_path):
+    path, X = table
+    model = GaussianHMM(2, random_state=0).fit(X[:, ::-1], [35, 25])
+    save(model, tmp_path / "model.skops", notes={"columns": ["b", "a"], "sequence": "who"})
+    by_model = ["forecast", path, "--model", tmp_path / "model.skops"]
+    result = run(*by_model, "--horizon", 3, "--level", 0.8, "-o", tmp_path / "coming.csv")
+    assert result.exit_code == 0, result.output
+    assert "3 steps forecast after 2 sequences" in result.output
+    rows = read(tmp_path / "coming.csv")
+    assert [(row["who"], row["step"]) for row in rows] == [(who, str(step)) for who in "xy" for step in (1, 2, 3)]
+    expected = model.forecast(X[:, ::-1], 3, [35, 25], level=0.8)
+    for place, name in enumerate("ba"):
+        for end, values in (("", expected.mean), ("_lower", expected.lower), ("_upper", expected.upper)):
+            found = [float(row[name + end]) for row in rows]
+            np.testing.assert_allclose(found, values[:, :, place].ravel(), rtol=1e-12)
+    assert run(*by_model, "--components", 2).exit_code == 2
+    save(GaussianMixture(2, random_state=0).fit(np.nan_to_num(X)), tmp_path / "other.skops")
+    refused = run("forecast", path, "--columns", "a,b", "--model", tmp_path / "other.skops")
+    assert "MODEL must be able to forecast, got GaussianMixture" in refused.output
+
+
+def test_a_saved_model_of_words_forecasts_the_probability_of_each(tmp_path):
+    words = ["sun", "rain", "rain", "sun"] * 10
+    (tmp_path / "days.csv").write_text("sky\n" + "\n".join(words) + "\n")
+    model = CategoricalHMM(2, random_state=0).fit(np.array(words, dtype=object)[:, None])
+    save(model, tmp_path / "model.skops", notes={"columns": ["sky"]})
+    result = run("forecast", tmp_path / "days.csv", "--model", tmp_path / "model.skops", "--horizon", 2, "-o",
+                 tmp_path / "coming.csv")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    rows = read(tmp_path / "coming.csv")
+    expected = model.forecast(np.array(words, dtype=object)[:, None], 2).probabilities[0]
+    names = [str(word) for word in model.vocabulary_[0]]
+    assert list(rows[0]) == ["step", *(f"p_{word}" for word in names)]
+    found = [[float(row[f"p_{word}"]) for word in names] for row in rows]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_imputation_fills_what_is_empty_and_copies_the_rest(table, tmp_path):
     path, X = table
     out = tmp_path / "filled.csv"
@@ -162,6 +199,7 @@ def test_constant_data_have_no_last_value_to_beat(tmp_path):
         (["forecast", "{data}", "--columns", "a,b", "--set", "n_components=3"], 2, "use --components"),
         (["impute", "{data}"], 1, "column 'day' must hold numbers for LinearDynamicalSystem"),
         (["impute", "{data}", "--columns", "a,c"], 1, "c"),
+        (["forecast", "{data}", "--model", "nowhere.skops"], 1, "nowhere.skops"),
         (["forecast", "nowhere.csv"], 1, "data must name an existing file"),
         (["impute", "{data}", "--columns", "a,b", "-o", "{data}"], 2, "exists: add --force"),
     ],

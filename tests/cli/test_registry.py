@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 import pluri.mixtures
 from pluri.cli.families import FACTORS, FAMILIES, OTHERS, family_of
-from pluri.cli.registry import UsageError, build_model, find_model, models, parse_value, summary_line
+from pluri.cli.registry import (
+    UsageError,
+    build_model,
+    explained,
+    find_model,
+    models,
+    parameters,
+    parse_value,
+    summary_line,
+)
 from pluri.factors import LogisticPCA
 from pluri.mixtures import DPMeans, DynamicMeans, GaussianMixture
 from pluri.processes import GaussianProcessRegressor
@@ -108,3 +117,10 @@ def test_a_required_part_is_asked_for():
         build_model("HMMSearchCV", ["cv=3"])
     model = build_model("HMMSearchCV", ["estimator__tol=0", "estimator=GaussianHMM", "diversity=[0, 1]"])
     assert (model.estimator.tol, model.diversity) == (0, [0, 1])
+
+
+def test_every_parameter_of_every_model_is_explained():
+    for name, kind in models().items():
+        entries = explained(kind)
+        assert sorted(word for entry in entries for word in entry.names) == sorted(parameters(kind)), name
+        assert all(entry.allowed or entry.meaning for entry in entries), name

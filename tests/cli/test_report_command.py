@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from pluri.cli.application import application
 from pluri.cli.describing import naming
+from pluri.embedding import SNE
 from pluri.io import save
 from pluri.mixtures import GaussianMixture
 from pluri.report import model_report, topic_report
@@ -91,3 +92,11 @@ def test_rows_of_a_file_are_drawn_by_the_columns_of_the_fit(tmp_path):
         assert (tmp_path / "model.html").read_text() == model_report(model, X=X)
     result = run(tmp_path / "model.skops", tmp_path / "rows.csv", "--columns", "number", "--force", code=1)
     assert "features" in result.stderr
+
+
+def test_rows_beside_a_map_of_its_own_are_refused_by_the_name_of_the_argument(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    save(SNE(perplexity=5, random_state=0).fit(X), tmp_path / "map.skops")
+    np.save(tmp_path / "rows.npy", X)
+    told = run(tmp_path / "map.skops", tmp_path / "rows.npy", "-o", tmp_path / "page.html", code=1).stderr
+    assert "DATA must not be given for SNE, whose page holds the data of its fit" in told

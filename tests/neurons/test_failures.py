@@ -376,6 +376,7 @@ def test_results_are_arrays_frames_sequences_and_counts():
         (lambda: result.spikes("/net/a/dend"), "is no source of spikes"),
         (lambda: result.counts(0), "bin_width must be a positive number"),
         (lambda: result.to_sequences("Vn"), "Vn was not recorded; did you mean Vm"),
+        (lambda: result.to_sequences("inject"), "inject was not recorded: ask for it with record"),
     ):
         with pytest.raises(SimulationError, match=message):
             call()

@@ -119,7 +119,12 @@ def test_fields_tell_value_unit_and_meaning(sim):
 WRONG = {
     "class": (lambda s: s.create("axn", "/x"), "axn is no class of elements; did you mean axon"),
     "exists": (lambda s: s.create("group", "/net"), "/net already exists"),
+    "unknown class": (
+        lambda s: s.create("soma", "/x"),
+        "soma is no class of elements; there are active_compartment, axon",
+    ),
     "parent": (lambda s: s.create("group", "/nett/x"), "there is no element /nett; did you mean net"),
+    "no parent": (lambda s: s.create("group", "/cell/x"), "there is no element /cell: create it first"),
     "name": (lambda s: s.create("group", "/3x"), "3x is no name of an element"),
     "root": (lambda s: s.create("group", "/"), "is no name of an element"),
     "empty": (lambda s: s.create("group", ""), "a path must be a string that is not empty"),

@@ -15,7 +15,7 @@ from pluri.mixtures import GaussianMixture
 from pluri.processes import GaussianProcessRegressor
 from pluri.processes.dpp import DPPSelector
 from pluri.report import model_report
-from pluri.report.data_figures import _map_of
+from pluri.report.data_figures import _labels_of, _map_of
 from pluri.report.fit_curve import fit_curve
 from pluri.report.tables import array_table, shown
 from pluri.sequences import GaussianHMM
@@ -126,3 +126,22 @@ def test_a_map_of_rows_shows_their_principal_components():
     np.testing.assert_allclose(np.abs(places), np.abs(scores[0] * scores[1])[:, :2], atol=1e-9)
     assert names == ("first principal component", "second")
     np.testing.assert_array_equal(_map_of(X[:, :2], list("01"))[0], X[:, :2])
+
+
+def test_a_curve_of_one_column_is_drawn_against_it():
+    X = np.random.default_rng(0).normal(size=(30, 1))
+    model = GaussianProcessRegressor(random_state=0).fit(X, np.sin(X[:, 0]))
+    title, figure = _labels_of(model, X, ["0"])
+    (ax,) = figure.axes
+    (line,) = ax.get_lines()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("column 0", "predicted")
+    np.testing.assert_array_equal(line.get_xdata(), np.sort(X[:, 0]))
+    np.testing.assert_array_equal(line.get_ydata(), model.predict(X)[np.argsort(X[:, 0])])
+    assert title == "What is predicted of 30 rows"
+
+
+def test_facts_are_told_in_words():
+    page = model_report(GaussianMixture(2, random_state=0).fit([[0.0], [0.1], [5.0], [5.1]]))
+    assert re.search(r">columns<.*?>1<", page, re.DOTALL)
+    assert re.search(r">iterations<", page)
+    assert "n features in" not in page

@@ -23,7 +23,7 @@ class Command(NamedTuple):
 
 #: The help is that of the command itself: `tests/cli/test_process.py` compares them.
 COMMANDS = {
-    "models": Command("describing", "List the models of each family and their parameters."),
+    "models": Command("describing", "List the models of each family and their parameters, or explain those of one."),
     "fit": Command("fitting", "Fit a model to a data file and save it."),
     "predict": Command("querying", "Label each row of a data file with its most probable state or component."),
     "transform": Command(

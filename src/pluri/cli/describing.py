@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from pluri.cli import options
 from pluri.cli.console import plain, print_json, printable, reporting, show
 from pluri.cli.families import FAMILIES
-from pluri.cli.registry import fitted_part, parameters, summary_line
+from pluri.cli.registry import explained, find_model, fitted_part, parameters, summary_line
 
 #: Entries of a list that are shown.
 MOST_NOTED = 50
 
 
-def models(as_json: options.Json = False) -> None:
-    """List the models of each family and their parameters."""
+def models(
+    name: Annotated[str | None, typer.Argument(metavar="MODEL", help="Explain the parameters of this one.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the models of each family and their parameters, or explain those of one."""
     with reporting():
+        if name is not None:
+            _explain(find_model(name), as_json)
+            return
         if as_json:
             print_json(
                 [
@@ -44,6 +52,26 @@ def models(as_json: options.Json = False) -> None:
                 console.print(f"[bold]{name}[/]  {escape(summary_line(kind))}", highlight=False)
                 console.print(settings, style="dim", highlight=False, markup=False, soft_wrap=False)
                 console.print()
+
+
+def _explain(kind: type, as_json: bool) -> None:
+    """What a model is, and what each of its parameters means."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    given = parameters(kind)
+    if as_json:
+        meanings = {name: entry.meaning for entry in explained(kind) for name in entry.names}
+        told = {name: {"default": value, "meaning": meanings.get(name, "")} for name, value in given.items()}
+        print_json({"name": kind.__name__, "summary": summary_line(kind), "parameters": told})
+        return
+    console = Console()
+    console.print(Text.assemble((kind.__name__, "bold"), f"  {summary_line(kind)}\n"))
+    for entry in explained(kind):
+        names = ", ".join(f"{name}={given[name]!r}" if name in given else name for name in entry.names)
+        console.print(Text.assemble((names, "bold"), ("  " + entry.allowed.partition(", default")[0], "dim")))
+        console.print(Padding(Text(entry.meaning), (0, 0, 0, 4), expand=False))
 
 
 def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:

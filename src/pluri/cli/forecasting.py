@@ -1,17 +1,26 @@
-"""``pluri forecast`` and ``pluri impute``: a linear dynamical system for a table whose rows follow each other."""
+"""``pluri forecast`` and ``pluri impute``: what is not there, by a linear dynamical system or a saved model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from pluri.cli import options
+from pluri.cli.by_model import (
+    Table,
+    coming,
+    forecast_by,
+    impute_by,
+    names_of_sequences,
+    plural,
+    write_forecast,
+)
 from pluri.cli.console import INTERRUPTED, note, reporting
-from pluri.cli.outputs import check_output, write_table
+from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError, configured
 
 #: What the model is given unless ``--set`` says otherwise: enough iterations to converge.
@@ -32,15 +41,6 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the fit (random_state)."
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
-class Table(NamedTuple):
-    """Numbers with holes, their columns, the lengths of the sequences, and the name of each sequence (or nothing)."""
-
-    X: Any
-    columns: list[str]
-    lengths: Any
-    sequences: list[str] | None
-
-
 def forecast(
     data: options.Data,
     horizon: Annotated[int, typer.Option(min=1, help="Number of steps.")] = 10,
@@ -51,6 +51,10 @@ def forecast(
     sequence: options.Sequence = None,
     lengths: options.Lengths = None,
     header: options.Header = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL.skops", help="A saved model to forecast by, such as a GaussianHMM: fits nothing."),
+    ] = None,
     output: Output = None,
     seed: Seed = 0,
     force: options.Force = False,
@@ -58,29 +62,24 @@ def forecast(
 ) -> None:
     """Forecast the rows that come after those of a data file, with intervals.
 
-    A linear dynamical system is fitted; empty cells are missing values. The table has a line for each step: each
-    column's mean, and the bounds of its interval.
+    A linear dynamical system is fitted, unless --model names a saved model of sequences; empty cells are missing
+    values. The table has a line for each step: each column's mean and the bounds of its interval, or the probability
+    of each symbol.
     """
     with reporting():
         check_output(output, force, (".csv", ".npy"))
         if not 0 < level < 1:
             raise UsageError(f"--level must be between 0 and 1, got {level}")
+        if model is not None:
+            _refuse_settings(components, settings)
+            selection = options.selection(columns, sequence, lengths, None, header)
+            _told(forecast_by(model, data, horizon, level, selection, output), output, False)
+            return
         table = _read(data, columns, sequence, lengths, header)
-        model, interrupted = _fit(table, components, settings or [], seed, quiet)
-        found = model.forecast(table.X, horizon, table.lengths, level=level)
-        import numpy as np
-
-        n_sequences, n = len(found.mean), len(table.columns)
-        names = [f"{name}{end}" for name in table.columns for end in ("", "_lower", "_upper")]
-        values = np.stack([found.mean, found.lower, found.upper], axis=-1).reshape(n_sequences * horizon, 3 * n)
-        steps = np.tile(np.arange(1, horizon + 1), n_sequences)
-        blocks: list[Any] = [steps, values]
-        names = ["step", *names]
-        if table.sequences is not None:
-            names = [sequence or "sequence", *names]
-            blocks = [np.repeat(np.array(table.sequences, dtype=object), horizon), *blocks]
-        write_table(output, names, [blocks])
-        _told(f"{horizon} steps forecast after {_plural(n_sequences, 'sequence')}", output, interrupted)
+        fitted, interrupted = _fit(table, components, settings or [], seed, quiet)
+        found = fitted.forecast(table.X, horizon, table.lengths, level=level)
+        write_forecast(output, coming(found, table.columns), horizon, sequence, table.sequences)
+        _told(f"{plural(horizon, 'step')} forecast after {plural(len(found.mean), 'sequence')}", output, interrupted)
 
 
 def impute(
@@ -115,59 +114,29 @@ def impute(
     with reporting():
         check_output(output, force, (".csv", ".npy"))
         if model is not None:
-            if components is not None or settings:
-                raise UsageError("--components and --set must not be given with --model, which is fitted")
+            _refuse_settings(components, settings)
             selection = options.selection(columns, sequence, lengths, None, header)
-            _impute_by(model, data, selection, output, std)
+            _told(impute_by(model, data, selection, output, std), output, False)
             return
         table = _read(data, columns, sequence, lengths, header)
         fitted, interrupted = _fit(table, components, settings or [], seed, quiet)
         import numpy as np
 
         filled, deviation = fitted.impute(table.X, table.lengths, return_std=True)
-        _write_filled(data, table, header, filled, deviation if std else None, output)
+        write_filled(data, table, header, filled, deviation if std else None, output)
         n_missing = int(np.isnan(table.X).sum())
-        _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, interrupted)
+        _told(f"{plural(n_missing, 'missing value')} of {table.X.size} filled", output, interrupted)
 
 
-def _write_filled(
-    data: Path, table: Table, header: bool | None, filled: Any, deviation: Any | None, output: Path | None
-) -> None:
-    """The table with its columns filled, and their standard deviations beside them if there are any."""
-    names, blocks = _with_others(data, table, header, filled)
-    if deviation is not None:
-        names = [*names, *(f"{name}_std" for name in table.columns)]
-        blocks = [*blocks, deviation]
-    write_table(output, names, [blocks])
-
-
-def _impute_by(path: Path, data: Path, selection: Any, output: Path | None, std: bool) -> None:
-    """Fill a file by a saved model that can: what was seen stays as it is."""
-    from inspect import signature
-
-    import numpy as np
-
-    from pluri.cli.querying import lengths_of, opened
-
-    estimator, observations = opened(path, data, selection, "impute")
-    if std and (observations.is_text or "return_std" not in signature(estimator.impute).parameters):
-        raise UsageError(f"--std must not be given: {type(estimator).__name__} fills symbols, which have none")
-    X, answers = [], []
-    for batch in observations.batches():
-        X.append(np.asarray(batch.X))
-        answer = estimator.impute(batch.X, **lengths_of(batch), **({"return_std": True} if std else {}))
-        answers.append(answer if std else (answer,))
-    table = Table(np.concatenate(X), list(observations.columns), None, None)
-    filled, *deviation = (np.concatenate(parts) for parts in zip(*answers))
-    _write_filled(data, table, selection.header, filled, deviation[0] if deviation else None, output)
-    n_missing = sum(cell is None or cell != cell for cell in table.X.ravel().tolist())
-    _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, False)
+def _refuse_settings(components: int | None, settings: Sequence[str] | None) -> None:
+    if components is not None or settings:
+        raise UsageError("--components and --set must not be given with --model, which is fitted")
 
 
 def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path | None, header: bool | None) -> Table:
     import numpy as np
 
-    from pluri.cli.observations import Selection, read_observations
+    from pluri.cli.observations import read_observations
 
     selection = options.selection(columns, sequence, lengths, None, header)
     found = read_observations(data, selection, stream=False)
@@ -176,13 +145,7 @@ def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path |
     X = np.array(found.X, dtype=np.float64)
     counts = found.lengths
     _warn_of_gaps(data, [name for name in found.columns if name != sequence], header, counts)
-    names = None
-    if counts is not None and len(counts) > 1:
-        names = [str(number) for number in range(len(counts))]
-        if sequence is not None:
-            cells = read_observations(data, Selection([sequence], header=header, text=True), stream=False).X[:, 0]
-            names = [str(cell) for cell in cells[np.cumsum(counts) - counts]]
-    return Table(X, list(found.columns), counts, names)
+    return Table(X, list(found.columns), counts, names_of_sequences(data, sequence, header, counts))
 
 
 def _warn_of_gaps(data: Path, used: list[str], header: bool | None, lengths: Any) -> None:
@@ -239,7 +202,7 @@ def _fit(table: Table, components: int | None, settings: Sequence[str], seed: in
     assert best is not None
     why = "as asked for" if components is not None else f"of {', '.join(map(str, tried))} tried, by the lowest BIC"
     note(
-        f"linear dynamical system with {_plural(best.n_components, 'hidden dimension')} ({why}), "
+        f"linear dynamical system with {plural(best.n_components, 'hidden dimension')} ({why}), "
         f"{'converged' if best.converged_ else 'not converged'} after {best.n_iter_} iterations, log-likelihood "
         f"{best.score(table.X, lengths=table.lengths):.6g}"
     )
@@ -270,28 +233,8 @@ def beside_last_value(model: Any, table: Table) -> float | None:
     return float(np.sqrt(own / last)) if last > 0 else None
 
 
-def _with_others(data: Path, table: Table, header: bool | None, filled: Any) -> tuple[list[str], list[Any]]:
-    """Names and columns of the whole file, those that were not used as they are written."""
-    import numpy as np
-
-    from pluri.cli.observations import Selection, column_names, read_observations
-
-    names = column_names(data, header) or table.columns
-    places = {name: place for place, name in enumerate(table.columns)}
-    if set(names) == set(places):
-        return names, [filled[:, [places[name] for name in names]]]
-    others = [name for name in names if name not in places]
-    copied = read_observations(data, Selection(others, header=header, text=True), stream=False).X
-    written = np.where(copied == None, "", copied)  # noqa: E711 (compares each cell)
-    return names, [filled[:, places[name]] if name in places else written[:, others.index(name)] for name in names]
-
-
 def _told(what: str, output: Path | None, interrupted: bool) -> None:
     note(what + ("" if output is None else f"; written to {output}"))
     if interrupted:
         note("interrupted: this is from the best parameters so far")
         raise typer.Exit(INTERRUPTED)
-
-
-def _plural(n: int, word: str) -> str:
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pluri.cli.console import note
 from pluri.cli.registry import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ Header = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+#: Numbers as spreadsheets of many countries write them.
+COMMA = re.compile(r"[+-]?\d[\d ._'\u00a0]*,\d+([eE][+-]?\d+)?|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 
 def selection(
@@ -76,6 +81,8 @@ def columns_of_fit(selection: Selection, remembered: list[str], present: list[st
             f"DATA must have the columns that the model was fitted to ({', '.join(remembered)}), got none named "
             f"{missing[0]!r}; --columns says which to take in their places"
         )
+    if not numbered and not all(name.isdigit() for name in present):
+        note(f"warning: DATA has none of the columns of the fit ({', '.join(remembered)}): its own are taken, in order")
     return selection
 
 
@@ -99,8 +106,8 @@ def refuse_text(observations: Observations, model: str) -> None:
         column: Any = observations.X[:, place]
         for row, cell in enumerate(column):
             if isinstance(cell, str) and not is_number(cell):
+                remedy = "write numbers as 1234.5" if COMMA.fullmatch(cell.strip()) else "choose others with --columns"
                 raise ValueError(
-                    f"column {name!r} must hold numbers for {model}, got {cell!r} in row {row + 1}: choose others "
-                    "with --columns"
+                    f"column {name!r} must hold numbers for {model}, got {cell!r} in row {row + 1}: {remedy}"
                 )
     raise ValueError(f"the columns must hold numbers for {model}, got text")

@@ -6,7 +6,7 @@ import ast
 import difflib
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pluri.cli.families import FAMILIES
 
@@ -81,6 +81,36 @@ def parameters(kind: type) -> dict[str, Any]:
     """Parameters of a model and their defaults; `REQUIRED` for those without."""
     given = inspect.signature(kind).parameters.items()
     return {name: REQUIRED if item.default is item.empty else item.default for name, item in given}
+
+
+class Explained(NamedTuple):
+    """An entry of the documentation of a class: parameters, what they may be, what they mean."""
+
+    names: list[str]
+    allowed: str
+    meaning: str
+
+
+def explained(kind: type) -> list[Explained]:
+    """What the documentation of a class says of its parameters, in order.
+
+    Examples
+    --------
+    >>> from pluri.cli.registry import explained, find_model
+    >>> explained(find_model("PoissonHMM"))[0]
+    Explained(names=['n_components'], allowed='int, default=1', meaning='Number of states.')
+    """
+    entries: list[Explained] = []
+    lines = (inspect.getdoc(kind) or "").partition("Parameters\n----------\n")[2].splitlines()
+    for line, below in zip(lines, [*lines[1:], ""]):
+        if below and not below.strip("-"):  # the next section begins
+            break
+        if line[:1].strip():
+            names, _, allowed = line.partition(" : ")
+            entries.append(Explained([name.strip() for name in names.split(",")], allowed, ""))
+        elif line.strip() and entries:
+            entries[-1] = entries[-1]._replace(meaning=f"{entries[-1].meaning} {line.strip()}".lstrip())
+    return entries
 
 
 def build_model(name: str, settings: Sequence[str]) -> Any:

@@ -56,7 +56,10 @@ def report(
             estimator, observations = opened(model, data, asked, "fit")
             first = next(iter(observations.batches()))
             with naming(estimator, observations.columns):
-                model_report(estimator, target, title=title, X=first.X, **lengths_of(first))
+                try:
+                    model_report(estimator, target, title=title, X=first.X, **lengths_of(first))
+                except ValueError as error:
+                    raise ValueError(str(error).replace("X must not be given", "DATA must not be given")) from error
         elif hasattr(estimator, "topic_graph"):
             heading = title or (f"Topics of {notes['corpus']}" if "corpus" in notes else None)
             coherence = coherence_of(notes, estimator)

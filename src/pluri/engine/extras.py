@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import Any
 
 
 def import_extra(module: str, purpose: str, extra: str) -> ModuleType:
@@ -22,3 +23,11 @@ def import_extra(module: str, purpose: str, extra: str) -> ModuleType:
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(f'{purpose} needs {package}, which is not installed: pip install "pluri[{extra}]"') from error
+
+
+def import_pandas() -> Any:
+    """Import pandas, which only data frames need, or say how to get it."""
+    try:
+        return importlib.import_module("pandas")
+    except ImportError as missing:
+        raise ImportError("a data frame needs pandas: pip install pandas") from missing

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pluri.engine.extras import import_pandas
 from pluri.neurons.numerics.recording import Group
 from pluri.neurons.tree.element import Element
 from pluri.neurons.tree.errors import SimulationError, nearest
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pluri.neurons.simulation import Simulation
 
 Array = np.ndarray[Any, Any]
+
+HOW = ": ask for it with record(path, field) before the run"
 
 
 class SimulationResult:
@@ -71,7 +74,7 @@ class SimulationResult:
         key = (path.path if isinstance(path, Element) else path, field)
         if key not in self.series:
             known = [f"{one} {name}" for one, name in self.series]
-            raise SimulationError(f"{key[1]} of {key[0]} was not recorded{nearest(' '.join(key), known)}")
+            raise SimulationError(f"{key[1]} of {key[0]} was not recorded{nearest(' '.join(key), known) or HOW}")
         return key
 
     def __getitem__(self, key: tuple[str | Element, str]) -> Array:
@@ -104,7 +107,7 @@ class SimulationResult:
             up = np.flatnonzero((v[:-1] < threshold) & (v[1:] >= threshold))
             return times[up] + (threshold - v[up]) / (v[up + 1] - v[up]) * (times[up + 1] - times[up])
         raise SimulationError(
-            f"{name} is no source of spikes, and its Vm was not recorded{nearest(name, self._spikes)}"
+            f"{name} is no source of spikes, and its Vm was not recorded{nearest(name, self._spikes) or HOW}"
         )
 
     def raster(self) -> tuple[Array, Array, list[str]]:
@@ -159,13 +162,12 @@ class SimulationResult:
             raise SimulationError(f"{field} was recorded at several clocks: one sequence needs one time step")
         chosen = [values[::every] for _, values in named]
         if not chosen:
-            raise SimulationError(f"{field} was not recorded{nearest(field, [name for _, name in self.series])}")
+            raise SimulationError(f"{field} was not recorded{nearest(field, [name for _, name in self.series]) or HOW}")
         return np.concatenate(chosen)[:, None], [len(one) for one in chosen]
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas DataFrame: one column for each series, the time (ms) as index; NaN where a clock did not tick."""
-        import pandas
-
+        pandas = import_pandas()
         columns = {
             f"{path}.{field}": pandas.Series(values, index=np.round(times, 9))
             for (path, field), (times, values) in self.series.items()

@@ -109,7 +109,11 @@ def _labels_of(model: Any, rows: NDArray[Any], columns: list[str]) -> tuple[str,
         return _predicted_rows(labels, rows, columns)
     figure, ax = _figure(SQUARE)
     places, names = _map_of(rows, columns)
-    if labels.dtype.kind == "f":
+    if labels.dtype.kind == "f" and rows.shape[1] == 1:
+        order = np.argsort(rows[:, 0], kind="stable")
+        ax.plot(rows[order, 0], labels[order], ".-", ms=4, lw=0.8)
+        names = (names[0], "predicted")
+    elif labels.dtype.kind == "f":
         points = ax.scatter(*places.T, c=labels, s=10)
         figure.colorbar(points, ax=ax, label="predicted")
     else:

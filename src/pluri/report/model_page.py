@@ -15,6 +15,8 @@ from pluri.report.markup import escape
 from pluri.report.page import html_page, write_page
 from pluri.report.tables import array_table, facts_table, parameter_table
 
+#: What attributes are called where their names are no words.
+TOLD = {"n_features_in_": "columns", "n_iter_": "iterations", "n_samples_fit_": "rows of the fit"}
 MOST_ARRAYS = 12
 MOST_FACTS = 24
 
@@ -124,7 +126,7 @@ def _fitted(model: Any) -> Iterator[tuple[str, Any]]:
     for name, value in vars(model).items():
         if not name.endswith("_") or name.startswith("_") or name in ("history_", "log_joint_", "elbo_", "trace_"):
             continue
-        told = name.removesuffix("_").replace("_", " ")
+        told = TOLD.get(name) or name.removesuffix("_").replace("_", " ")
         if value is None or isinstance(value, bool | int | float | str | np.generic):
             yield told, value
         elif isinstance(value, np.ndarray) and value.dtype.kind in "biufUSO":

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.engine.extras import import_pandas
 from pluri.inference import mcmc
 from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, words_of_columns
@@ -181,11 +182,7 @@ class TopicModel(NamedTopics, KeepsVectorizer, ClassNamePrefixFeaturesOutMixin, 
             row["name"] = self.topic_names_[row["topic"]]
         if not as_frame:
             return rows
-        try:
-            import pandas as pd
-        except ImportError as missing:
-            raise ImportError("a data frame needs pandas: pip install pandas") from missing
-        return pd.DataFrame(rows)
+        return import_pandas().DataFrame(rows)
 
     def topic_graph(self, n_words: int = 10, *, feature_names: ArrayLike | None = None) -> TopicGraph:
         """Topics, their words and the edges between them.

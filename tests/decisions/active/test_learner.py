@@ -461,7 +461,7 @@ BAD = {
         "X_eval must have no row that is also in",
     ),
     "eval alone": (lambda: begun().run(X[POOL], Y[POOL], X[HELD]), "X_eval and y_eval must be given together"),
-    "strategy": (lambda: begun("guess").query(X[POOL]), "strategy must be one of 'random'"),
+    "strategy": (lambda: begun("guess"), "strategy must be one of 'random'"),
     "strategy of a wrong shape": (lambda: begun(lambda l, r: [1.0]).query(X[POOL]), "a score for each of the 70 rows"),
     "strategy gives NaN": (lambda: begun(lambda l, r: np.full(len(r), np.nan)).query(X[POOL]), "got NaN for row 0"),
     "no probabilities": (lambda: begun("margin", LinearSVC()).query(X[POOL]), "LinearSVC, which has no predict_proba"),

@@ -117,7 +117,7 @@ class Committee(ClassifierMixin, MetaEstimatorMixin, Estimator):
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {classes[0]!r}")
+            raise ValueError(f"y must have at least two classes, got one class: {classes.tolist()[0]!r}")
         rng, members = as_generator(self.random_state), []
         for _ in range(self.n_members):
             rows = resampled_rows(codes, rng) if self.bootstrap else np.arange(len(codes))

@@ -88,10 +88,11 @@ class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
         """
         check_parameters(self)
         self._check_estimator()
+        self._strategy()  # a wrong one is said before the first label is asked for
         X = indexable(X)
         labels = self._checked(X, y)
         if is_classifier(self._inner()) and len(np.unique(labels.astype(str))) < 2:
-            raise ValueError(f"y must have at least two classes to begin with, got one class: {labels[0]!r}")
+            raise ValueError(f"y must have at least two classes to begin with, got one class: {labels.tolist()[0]!r}")
         for name in ("estimator_", "n_fitted_", "queried_", "history_", "pool_", "seed_"):
             self.__dict__.pop(name, None)
         self._keep(X, labels)
@@ -115,6 +116,7 @@ class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
         """
         check_parameters(self)
         self._check_estimator()
+        self._strategy()  # a wrong one is said before the first label is asked for
         X = indexable(X)
         labels = self._checked(X, y)
         if hasattr(self, "y_"):

@@ -135,7 +135,7 @@ class SystemDescription(CountForecasts):
         eigenvalues = np.linalg.eigvals(params.states.transition)
         order = np.argsort(-np.abs(eigenvalues))
         lines = [
-            f"{type(self).__name__}: {p} hidden dimensions, {self.n_features_in_} neurons"
+            f"{type(self).__name__}: {p} hidden dimension{'s' * (p > 1)}, {self.n_features_in_} neurons"
             + (f", {int(problem.silent.sum())} of them silent" if problem.silent.any() else ""),
             f"{'converged' if self.converged_ else 'not converged'} after {self.n_iter_} iterations, "
             f"objective {self.objective_:.6g}",

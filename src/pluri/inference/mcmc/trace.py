@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.engine.extras import import_pandas
 from pluri.inference.mcmc import diagnostics
 from pluri.inference.mcmc.health import R_HAT_LIMIT, Verdict, find_problems, judge
 
@@ -52,9 +53,7 @@ class Summary:
 
     def to_frame(self) -> Any:
         """As a pandas table."""
-        import pandas as pd
-
-        return pd.DataFrame(self.values, index=list(self.names), columns=list(COLUMNS))
+        return import_pandas().DataFrame(self.values, index=list(self.names), columns=list(COLUMNS))
 
     def __str__(self) -> str:
         width = max([len(name) for name in self.names], default=0)

@@ -140,7 +140,7 @@ class TokenClassifier(ClassifierQueries, ClassifierMixin, Estimator):
             kept = np.arange(len(labels)) if weight is None else np.flatnonzero(weight)
             classes, codes = np.unique(labels[kept], return_inverse=True)
             if len(classes) < 2:
-                raise ValueError(f"y must hold at least two classes, got one class ({classes[0]!r})")
+                raise ValueError(f"y must hold at least two classes, got one class ({classes.tolist()[0]!r})")
             tokens = tokens._replace(sequences=[tokens.sequences[row] for row in kept])
             together = None if groups is None else _one_group_each(groups, len(labels))[kept]
             relative = np.ones(len(kept)) if weight is None else weight[kept] / weight[kept].mean()

@@ -280,5 +280,6 @@ def class_named(name: str) -> type[Element]:
     import pluri.neurons.library  # noqa: F401  (registers the classes of the library)
 
     if name not in REGISTER:
-        raise SimulationError(f"{name} is no class of elements{nearest(name, REGISTER)}")
+        known = nearest(name, REGISTER) or f"; there are {', '.join(sorted(REGISTER))}"
+        raise SimulationError(f"{name} is no class of elements{known}")
     return REGISTER[name]

@@ -126,7 +126,8 @@ class Names:
         """
         kind = class_named(class_name)
         above, name = paths.split(path)
-        parent = paths.walk(self._start(path), above) if above != "." else self._current
+        remedy = ": create it first"
+        parent = paths.walk(self._start(path), above, remedy) if above != "." else self._current
         element = self._added(kind, parent, name)
         try:
             for field_name, value in fields.items():

@@ -32,7 +32,7 @@ def split(path: str) -> tuple[str, str]:
     return ("/" + above if path.startswith("/") else above or "."), parts[-1]
 
 
-def walk(start: Element, path: str) -> Element:
+def walk(start: Element, path: str, remedy: str = "") -> Element:
     """The one element that a path without wildcards leads to; the sentence names the first part that is missing."""
     element = start
     for part in parts_of(path):
@@ -44,7 +44,7 @@ def walk(start: Element, path: str) -> Element:
         children = element._children or {}
         if part not in children:
             place = "" if element.parent is None else element.path
-            raise SimulationError(f"there is no element {place}/{part}{nearest(part, children)}")
+            raise SimulationError(f"there is no element {place}/{part}{nearest(part, children) or remedy}")
         element = children[part]
     return element
 

@@ -19,7 +19,7 @@ TRACES = {
     "n_states": "number of states",
     "log_density": "log joint density",
     "concentration": "concentration",
-    "weight_concentration": "of the weights",
+    "weight_concentration": "concentration\nof the weights",
 }
 
 

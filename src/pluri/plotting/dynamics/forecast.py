@@ -200,7 +200,8 @@ class ForecastDisplay:
         self.ax_.axvline(first + len(self.history) - 0.5, color=TRUTH_COLOR, linewidth=0.8, linestyle=":")
         self.ax_.set(xlabel="step", ylabel="value", title="Forecast" if title is None else title)
         if legend:
-            self.ax_.legend(frameon=False, fontsize="small", loc="best")
+            # Data, intervals and what came leave no corner free.
+            self.ax_.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
         tidy(self.ax_)
         return self
 

@@ -162,5 +162,5 @@ class AcquisitionDisplay:
             tidy(ax, grid="y")
         upper.set(ylabel="value", title=title or "")
         lower.set(xlabel=self.name, ylabel="acquisition")
-        upper.legend(frameon=False, fontsize="small")
+        upper.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return self

@@ -147,7 +147,7 @@ class SequenceSVC(ClassifierMixin, AlignmentMachine):
             check_classification_targets(labels)
             classes, codes = np.unique(labels, return_inverse=True)
             if len(classes) < 2:
-                raise ValueError(f"y must hold at least two classes, got one class ({classes[0]!r})")
+                raise ValueError(f"y must hold at least two classes, got one class ({classes.tolist()[0]!r})")
             if len(np.unique(codes[training.kept])) < len(classes):
                 raise ValueError(f"{WEIGHT} must be positive for at least one sequence of each class")
             class_weight = compute_sample_weight(self.class_weight, labels[training.kept])

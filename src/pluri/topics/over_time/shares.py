@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.engine.extras import import_pandas
 from pluri.topics.over_time.periods import (
     Days,
     Integers,
@@ -71,10 +72,7 @@ class SharesOverTime:
 
     def to_frame(self) -> Any:
         """A pandas data frame: a row for each period and topic, with share, error and number of documents."""
-        try:
-            import pandas as pd
-        except ImportError as missing:
-            raise ImportError("a data frame needs pandas: pip install pandas") from missing
+        pd = import_pandas()
         n_periods, n_topics = self.shares.shape
         return pd.DataFrame(
             {
