@@ -17,6 +17,7 @@ from pluri.cli.by_model import (
     impute_by,
     names_of_sequences,
     plural,
+    write_filled,
     write_forecast,
 )
 from pluri.cli.console import INTERRUPTED, note, reporting
