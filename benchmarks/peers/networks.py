@@ -43,8 +43,7 @@ def epochs(model: FrameTagger, X: list[Any], y: list[Any]) -> Any:
     rng = np.random.default_rng(0)
     edges = bucket_edges(data.lengths, plan.batch_size)
     state: dict[str, Any] = {"params": initialize(design, rng)}
-    shapes = jax.eval_shape(plan.optimizer.transform().init, state["params"])
-    state["moments"] = jax.tree.map(lambda one: np.zeros(one.shape, one.dtype), shapes)
+    state["moments"] = plan.optimizer.start(state["params"])
 
     def run() -> None:
         params, moments = state["params"], state["moments"]

@@ -66,6 +66,7 @@ class ArraySource:
         self._weight = None if sample_weight is None else check_weight(sample_weight, n_sequences)
         self._labels = None if labels is None else check_labels(labels, n_samples)
         self._location = locate(self._X)
+        self._whole: Batch | None = None
         if self._lengths is None:
             self._sequences = np.append(np.arange(0, n_samples, batch_size), n_samples)
             self._rows = self._sequences
@@ -93,11 +94,19 @@ class ArraySource:
         if X.shape[0] != self._X.shape[0]:
             raise ValueError(f"X must have {self._X.shape[0]} rows, got {X.shape[0]}")
         other = copy.copy(self)
-        other._X, other._location = np.asarray(X), locate(np.asarray(X))
+        other._X, other._location, other._whole = np.asarray(X), locate(np.asarray(X)), None
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_whole": None}
 
     def batches(self) -> Iterator[LazyBatch]:
         """Start a new pass over the data."""
+        if self._location is None and len(self._rows) == 2:
+            if self._whole is None:  # made, and checked, once: of little data that takes longer than a pass
+                self._whole = Batch(self._X, self._lengths, self._weight, self._labels)
+            yield self._whole
+            return
         for index in range(len(self._rows) - 1):
             rows = slice(int(self._rows[index]), int(self._rows[index + 1]))
             sequences = slice(int(self._sequences[index]), int(self._sequences[index + 1]))

@@ -80,5 +80,6 @@ PARTS = frozenset(
         "pluri.topics.text.cutting.WordCutter",
         "pluri.topics.tree.tree.Tree",
         "pluri.processes.ising.check.MeanFieldCheck",
+        "pluri.processes.ising.strips.BeliefCheck",
     }
 )

@@ -6,6 +6,8 @@ Wishart distributions by degrees of freedom and scale (mean ``df * scale``). Par
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, digamma, gammaln, multigammaln, rel_entr
@@ -140,8 +142,13 @@ def gamma_kl(shape_p: ArrayLike, rate_p: ArrayLike, shape_q: ArrayLike, rate_q: 
     """
     a_p, b_p = _positive(shape_p, "shape_p"), _positive(rate_p, "rate_p")
     a_q, b_q = _positive(shape_q, "shape_q"), _positive(rate_q, "rate_q")
+    return _result(gamma_kl_of_checked(a_p, b_p, a_q, b_q))
+
+
+def gamma_kl_of_checked(a_p: Any, b_p: Any, a_q: Any, b_q: Any) -> Any:
+    """`gamma_kl` of numbers or arrays that are known to be positive, for an ascent that asks at each step."""
     nats = (a_p - a_q) * digamma(a_p) - gammaln(a_p) + gammaln(a_q)
-    return _result(np.maximum(nats + a_q * np.log(b_p / b_q) + a_p * (b_q - b_p) / b_p, 0.0))
+    return np.maximum(nats + a_q * np.log(b_p / b_q) + a_p * (b_q - b_p) / b_p, 0.0)
 
 
 def _wishart(df: float, scale: ArrayLike, suffix: str) -> tuple[float, Array]:

@@ -13,6 +13,7 @@ jax: Any = import_extra("jax", PURPOSE, extra="jax")
 equinox: Any = import_extra("equinox", PURPOSE, extra="jax")
 optax: Any = import_extra("optax", PURPOSE, extra="jax")
 jnp: Any = jax.numpy
+ravel_pytree: Any = import_extra("jax.flatten_util", PURPOSE, extra="jax").ravel_pytree
 
 
 def double_precision() -> contextlib.AbstractContextManager[Any]:

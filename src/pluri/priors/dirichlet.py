@@ -39,9 +39,15 @@ class _PseudoCounts:
     """Density, gradient and M-step of a prior that is fully described by its pseudo-counts."""
 
     floor: float
+    concentration: Concentration | ArrayLike
 
     def pseudo_counts(self, shape: tuple[int, ...]) -> FloatArray:
         raise NotImplementedError  # abstract
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether it adds nothing to any count: the usual case, which is taken quickly at each step of an ascent."""
+        return type(self) is Dirichlet and isinstance(self.concentration, float) and self.concentration == 1.0
 
     def log_density(self, rows: ArrayLike, *, support: BoolArray | None = None) -> float:
         """Sum of ``pseudo_count * log(rows)``, where ``0 * log(0) = 0``.
@@ -50,7 +56,10 @@ class _PseudoCounts:
         pseudo-count has density zero (minus infinity).
         """
         values = check_rows("rows", rows)
-        extra = _pseudo_counts_on(self, values.shape, check_support(support, values.shape))
+        check_support(support, values.shape)
+        if self._is_flat:
+            return 0.0
+        extra = _pseudo_counts_on(self, values.shape, support)
         present = extra != 0
         if not present.any():
             return 0.0
@@ -78,6 +87,10 @@ class _PseudoCounts:
         observed = check_counts(counts, support)
         before = check_rows("start", start, observed.shape, support)
         shape = observed.shape
+        if self._is_flat:
+            total = np.ascontiguousarray(observed).sum(axis=-1, keepdims=True)
+            if total.min(initial=np.inf) >= TINY:
+                return np.asarray(observed / total)
         extra = _pseudo_counts_on(self, shape, support).reshape(-1, shape[-1])
         evidence = observed.reshape(-1, shape[-1]) + extra
         before = before.reshape(-1, shape[-1])

@@ -67,7 +67,7 @@ def check_rows(
     if not _are_counts(values):
         raise ValueError(f"{name} must be finite and non-negative")
     totals = values.sum(axis=-1)
-    if not (np.abs(totals - 1.0) <= 1e-6).all():
+    if not np.abs(totals - 1.0).max(initial=0.0) <= 1e-6:
         raise ValueError(f"{name} must have rows that sum to 1, got row sums {totals}")
     if support is not None and values[~support].any():
         raise ValueError(f"{name} must be zero outside the support, got positive entries there")

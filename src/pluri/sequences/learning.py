@@ -73,6 +73,11 @@ class ChainPrior:
     anchor: Array | None = None
     anchor_weight: float = 0.0
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether its density is the same everywhere."""
+        return self.diversity is None and self.anchor is None and self.start == FLAT == self.transition
+
 
 @dataclass(frozen=True)
 class HiddenMarkovProblem(Generic[P]):
@@ -174,6 +179,8 @@ class HiddenMarkovProblem(Generic[P]):
     def log_prior(self, params: HMMParameters[P]) -> float:
         """Log prior of everything that the M-step updates."""
         total = self.emission.log_prior(params.emission)
+        if self.prior.is_flat:
+            return total
         if self.update_start:
             total += self.prior.start.log_density(params.start, support=_support(params.start))
         if self.update_transition:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln, digamma
 
-from pluri.metrics.distribution_information import gamma_kl
+from pluri.metrics.distribution_information import gamma_kl_of_checked
 from pluri.priors.hyperpriors import Hyperparameter
 from pluri.processes.conjugate_clusters.expectations import ClusterPosteriors, divergence, expected_log_density
 from pluri.processes.conjugate_clusters.records import Array, Integers, weighted_sums
@@ -104,8 +104,8 @@ class TruncatedMeanField:
     def settled(self, statistics: Array, sizes: Array, alpha: Array, rows: WeightedRows) -> Beliefs:
         """Beliefs that follow from expected statistics and sizes of the components."""
         order = np.argsort(-sizes, kind="stable")
-        sticks, ordered = (best_sticks(each, mean_concentration(alpha)) for each in (sizes, sizes[order]))
-        log_betas, log_ordered = betaln(*sticks.T), betaln(*ordered.T)
+        sticks, ordered = best_sticks(np.stack([sizes, sizes[order]]), mean_concentration(alpha))
+        log_betas, log_ordered = betaln(sticks[:, 0], sticks[:, 1]), betaln(ordered[:, 0], ordered[:, 1])
         if log_ordered.sum() > log_betas.sum():
             statistics, sizes, sticks, log_betas = statistics[order], sizes[order], ordered, log_ordered
         log_piece, log_rest = expected_log_sticks(sticks)
@@ -115,7 +115,9 @@ class TruncatedMeanField:
         posteriors = ClusterPosteriors(self.likelihood, statistics)
         entropies = (sticks[:, 0] - 1) * log_piece + (sticks[:, 1] - 1) * log_rest - log_betas
         bound = -float(divergence(posteriors).sum()) - self._stick_divergence(entropies, log_rest, alpha)
-        log_weights = np.append(log_piece, 0.0) + np.append(0.0, np.cumsum(log_rest))
+        log_weights = np.zeros(len(sizes))
+        np.cumsum(log_rest, out=log_weights[1:])
+        log_weights[:-1] += log_piece
         next_statistics, next_sizes = np.zeros_like(statistics), np.zeros_like(sizes)
         for begin in range(0, rows.data.shape[0], BLOCK):
             data, weights = rows.data[begin : begin + BLOCK], rows.weights[begin : begin + BLOCK]
@@ -134,15 +136,17 @@ class TruncatedMeanField:
         log_alpha, kl = np.log(alpha[0]), 0.0
         if (gamma := self.concentration.prior) is not None:
             log_alpha = digamma(alpha[0]) - np.log(alpha[1])
-            kl = float(gamma_kl(alpha[0], alpha[1], gamma.shape, gamma.rate))
+            kl = float(gamma_kl_of_checked(alpha[0], alpha[1], gamma.shape, gamma.rate))
         prior = log_alpha + (mean_concentration(alpha) - 1) * log_rest
         return float((entropies - prior).sum()) + kl
 
 
 def best_sticks(sizes: Array, concentration: float) -> Array:
     """Parameters of the posteriors of the sticks given expected sizes of the components."""
-    beyond = np.cumsum(sizes[::-1])[::-1][1:]
-    return np.column_stack([1 + sizes[:-1], concentration + beyond])
+    sticks = np.empty((*sizes.shape[:-1], sizes.shape[-1] - 1, 2))
+    np.add(1, sizes[..., :-1], out=sticks[..., 0])
+    np.add(concentration, sizes[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:], out=sticks[..., 1])
+    return sticks
 
 
 def mean_concentration(alpha: Array) -> float:

@@ -48,12 +48,17 @@ class Beliefs:
     log_sum : (n_images,): Bethe estimate of log p(y) + log Z(J); no bound
     n_iter : sweeps
     converged : whether the marginals had settled
+    messages : (n_solutions, 6, n_images, depth, height, width, K): log messages of each fixed point, by direction, at
+        the pixel that receives them
+    shares : (n_solutions, n_images): what each fixed point counts in `proba`
     """
 
     proba: Array
     log_sum: Array
     n_iter: int
     converged: bool
+    messages: Array
+    shares: Array
 
 
 def bethe_marginals(field: LabelField, max_iter: int = 200, tol: float = 1e-4) -> Beliefs:
@@ -88,12 +93,15 @@ def bethe_marginals(field: LabelField, max_iter: int = 200, tol: float = 1e-4) -
     highest = log_sums.max(axis=0)
     weights = np.exp(log_sums - highest)
     total = weights.sum(axis=0)
-    mixed = sum(weight[:, None, None, None, None] * run.proba for weight, run in zip(weights / total, runs))
+    shares = weights / total
+    mixed = sum(share[:, None, None, None, None] * run.proba for share, run in zip(shares, runs))
     return Beliefs(
         np.asarray(mixed),
         highest + np.log(total),
         max(run.n_iter for run in runs),
         all(run.converged for run in runs),
+        np.concatenate([run.messages for run in runs]),
+        shares,
     )
 
 
@@ -125,7 +133,8 @@ def propagate(field: LabelField, start: Array | None = None, max_iter: int = 200
             _send(messages, field.log_likelihood + messages.sum(axis=0), field.agreement, receivers, share)
         old, proba = proba, _normalized(field.log_likelihood + messages.sum(axis=0))
         change = float(np.abs(proba - old).max())
-    return Beliefs(proba, bethe_log_sum(field, messages), n_iter, change <= tol)
+    log_sum = bethe_log_sum(field, messages)
+    return Beliefs(proba, log_sum, n_iter, change <= tol, messages[None], np.ones((1, len(log_sum))))
 
 
 def bethe_log_sum(field: LabelField, messages: Array) -> Array:

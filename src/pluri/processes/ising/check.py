@@ -44,7 +44,7 @@ class MeanFieldCheck:
 
     def problems(self) -> list[str]:
         """A sentence for each way in which the marginals are off."""
-        advice = 'inference="bethe" is closer, "gibbs" and (on narrow grids) "exact" are right'
+        advice = 'inference="bethe" and "strips" are closer, "gibbs" and (on narrow grids) "exact" are right'
         found = []
         if self.share_by_messages > NOTABLE_SHARE:
             found.append(

@@ -3,10 +3,11 @@ r"""Denoising of binary and label images with an Ising or Potts prior: neighbour
     p(x) proportional to exp(J sum_{s~t} x_s x_t),  x in {-1, +1}        (two labels: Ising)
     p(x) proportional to exp(J sum_{s~t} 1[x_s = x_t])                   (more labels: Potts)
 
-and each pixel y_i is seen through noise, p(y_i | x_i). The posterior is approximated by mean field or by belief
-propagation, sampled by Gibbs sweeps, or, on narrow grids, summed exactly. Mean field is fast and over-confident: on the
-square grid it sees order from J = 1/4 on, where the truth is J = 0.4407; what belief propagation makes of the same
-image tells how far it is off. Its bound is on log p(y) + log Z(J), so it does not compare couplings.
+and each pixel y_i is seen through noise, p(y_i | x_i). The posterior is approximated by mean field, by belief
+propagation or by exact sums over strips, sampled by Gibbs sweeps, or, on narrow grids, summed exactly. Mean field is
+fast and over-confident: on the square grid it sees order from J = 1/4 on, where the truth is J = 0.4407; what belief
+propagation makes of the same image tells how far it is off, as strips tell of belief propagation. Its bound is on
+log p(y) + log Z(J), so it does not compare couplings.
 
 References
 ----------
@@ -28,11 +29,12 @@ from sklearn.utils.validation import check_is_fitted
 from pluri.inference import History, mcmc
 from pluri.inference.variational import ApproximationWarning, coordinate_ascent
 from pluri.processes.ising.bethe import bethe_marginals
-from pluri.processes.ising.check import check_mean_field
+from pluri.processes.ising.check import MeanFieldCheck, check_mean_field
 from pluri.processes.ising.exact import exact_marginals
 from pluri.processes.ising.gibbs import LabelGibbs, LabelState
 from pluri.processes.ising.grid import GridMeanField, LabelField, entropies, observed_field
 from pluri.processes.ising.noise import checked_levels, noise_of, warn_of_other_levels
+from pluri.processes.ising.strips import BeliefCheck, check_beliefs, strip_marginals
 from pluri.validation import Allowed, Number, Only, RandomState, Whole, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
@@ -57,9 +59,10 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
         Number of labels.
     levels : array of shape (n_labels,), optional
         What each label looks like without noise; by default -1 and 1 for two labels, else 0, 1, 2, ...
-    inference : {"vb", "bethe", "gibbs", "exact"}, default="vb"
-        How marginals are found: by mean field; by belief propagation, which takes longer and is closer; by sampling;
-        or by sums. "exact" takes grids of at most 16 pixels across (two labels).
+    inference : {"vb", "bethe", "strips", "gibbs", "exact"}, default="vb"
+        How marginals are found: by mean field; by belief propagation, which takes longer and is closer; by exact sums
+        over strips of the image between its messages, closer again; by sampling; or by sums over all of the image.
+        "exact" takes grids of at most 16 pixels across (two labels).
     damping : float, default=0.5
         Share of the new value in a mean-field update, in (0, 1].
     schedule : {"checkerboard", "parallel"}, default="checkerboard"
@@ -97,8 +100,9 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
         Sweeps of mean field, or of each chain.
     converged_ : bool
         Whether the bound or the messages had settled, or the chains agreed.
-    check_ : MeanFieldCheck
-        Mean field: how far belief propagation and other starts are from `proba_`; see `diagnose`.
+    check_ : MeanFieldCheck or BeliefCheck
+        Mean field: how far belief propagation and other starts are from `proba_`; belief propagation: how far exact
+        sums over strips are; see `diagnose`.
     history_ : History
         Mean field: bound and duration of each sweep.
     trace_ : pluri.inference.mcmc.Trace
@@ -107,7 +111,8 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
     Warns
     -----
     ApproximationWarning
-        Mean field: if more than 5 % of the marginals are probably off by more than 0.1; `diagnose` gives the figures.
+        Mean field and belief propagation: if more than 5 % of the marginals are probably off by more than 0.1;
+        `diagnose` gives the figures.
 
     Examples
     --------
@@ -124,7 +129,7 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
     _parameters: ClassVar[Mapping[str, Allowed]] = {
         "coupling": Number(),
         "n_labels": Whole(2),
-        "inference": Only("vb", "bethe", "gibbs", "exact"),
+        "inference": Only("vb", "bethe", "strips", "gibbs", "exact"),
         "damping": Number(above=0, most=1),
         "schedule": Only("checkerboard", "parallel"),
         "tol": Number(),
@@ -187,8 +192,8 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
         field = observed_field(Y, self.neighbors, noise, self.n_labels, float(self.coupling))
         for name in ("elbo_", "history_", "trace_", "check_"):
             self.__dict__.pop(name, None)
-        ways = {"vb": self._mean_field, "bethe": self._bethe, "gibbs": self._gibbs, "exact": self._exact}
-        proba = ways[self.inference](field)
+        ways = {"gibbs": self._gibbs, "exact": self._exact, "vb": self._mean_field}
+        proba = ways.get(self.inference, self._messages)(field)
         self.proba_ = proba.reshape(*np.shape(Y), self.n_labels)
         self.mean_ = self.proba_ @ self.levels_
         self.labels_ = self.levels_[self.proba_.argmax(axis=-1)]
@@ -215,10 +220,11 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
             verdict = self.trace_.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
             return [] if verdict.settled else [str(verdict)]
         problems = [] if self.converged_ else [f"not settled after {self.n_iter_} sweeps: raise max_iter or tol"]
-        if self.inference == "vb":
+        if self.inference in ("vb", "bethe"):
             problems += self.check_.problems()
             if not self.check_.checked:
-                problems.append("the image is too large for mean field to be checked: fit a part of it, and look there")
+                what = "mean field" if self.inference == "vb" else "belief propagation"
+                problems.append(f"the image is too large for {what} to be checked: fit a part of it, and look there")
         return problems
 
     def _mean_field(self, field: LabelField) -> Array:
@@ -240,20 +246,26 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
         if not (result.converged or result.interrupted):
             message = f"the bound had not settled after {result.n_iter} sweeps; raise max_iter or tol"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        self.check_ = check_mean_field(field, result.params)
+        self.check_: MeanFieldCheck | BeliefCheck = check_mean_field(field, result.params)
         if not result.interrupted:
             for problem in self.check_.problems():
                 warnings.warn(problem, ApproximationWarning, stacklevel=3)
         return result.params
 
-    def _bethe(self, field: LabelField) -> Array:
+    def _messages(self, field: LabelField) -> Array:
+        """Belief propagation, and strips between its messages."""
         found = bethe_marginals(field, int(self.max_iter), float(self.tol))
-        self.entropy_ = [float(entropies(found.proba).mean())]
+        proba = found.proba if self.inference == "bethe" else strip_marginals(field, found)
+        self.entropy_ = [float(entropies(proba).mean())]
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         if not found.converged:
             message = f"messages had not settled after {found.n_iter} sweeps; raise max_iter or tol, or use 'gibbs'"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        return found.proba
+        if self.inference == "bethe":
+            self.check_ = check_beliefs(field, found)
+            for problem in self.check_.problems():
+                warnings.warn(problem, ApproximationWarning, stacklevel=3)
+        return proba
 
     def _gibbs(self, field: LabelField) -> Array:
         kernel = LabelGibbs(field)

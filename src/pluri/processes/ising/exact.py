@@ -47,38 +47,56 @@ def exact_marginals(field: LabelField) -> tuple[Array, float]:
     >>> proba[0, 0, 5, 5], round(log_partition, 3)
     (array([0.5, 0.5]), 89.694)
     """
-    parts = [_one_grid(grid, field.agreement) for grid in field.log_likelihood]
-    return np.stack([proba for proba, _ in parts]), float(sum(log_sum for _, log_sum in parts)) + field.constant
+    check_size(field)
+    n_images, k = len(field.log_likelihood), field.n_labels
+    longest = max(field.shape[1:])
+    together = max(1, LARGEST_MESSAGES // int(longest * k ** (np.prod(field.shape[1:]) // longest)))
+    parts = [
+        grid_marginals(field.log_likelihood[first : first + together], field.agreement)
+        for first in range(0, n_images, together)
+    ]
+    proba = np.concatenate([marginals for marginals, _ in parts])
+    return proba, float(sum(log_sums.sum() for _, log_sums in parts)) + field.constant
 
 
-def _one_grid(log_likelihood: Array, agreement: float) -> tuple[Array, float]:
-    longest = int(np.argmax(log_likelihood.shape[:3]))
-    slices = np.moveaxis(log_likelihood, longest, 0)
-    n_slices, *across, k = slices.shape
-    c = int(np.prod(across))
+def check_size(field: LabelField) -> None:
+    """Refuse grids that are too wide."""
+    *_, k = field.log_likelihood.shape
+    n_slices = max(field.shape[1:])
+    c = int(np.prod(field.shape[1:])) // n_slices
     # The logarithm, as K^c itself may have thousands of digits.
     if c * np.log(k) > np.log(LARGEST_SLICE) + 1e-9 or n_slices * k**c > LARGEST_MESSAGES:
         raise ValueError(
             f"inference='exact' takes grids of at most {int(np.log(LARGEST_SLICE) / np.log(k))} pixels across their "
             f"longest axis with {k} labels, got {c} ({n_slices} slices); use 'gibbs' or 'vb'"
         )
-    rows = slices.reshape(n_slices, c, k)
+
+
+def grid_marginals(log_likelihood: Array, agreement: float) -> tuple[Array, Array]:
+    """Marginals of narrow grids of one shape (n, depth, height, width, K), and the log sum of each of them."""
+    longest = 1 + int(np.argmax(log_likelihood.shape[1:4]))
+    slices = np.moveaxis(log_likelihood, longest, 0)
+    n_slices, n, *across, k = slices.shape
+    c = int(np.prod(across))
+    rows = slices.reshape(n_slices, n, c, k)
     inside = _inside(tuple(across), k, agreement)
     local = [_spread(row, k) + inside for row in rows]
     potential = agreement * np.eye(k)
     forward = [local[0]]
     for here in local[1:]:
         forward.append(_carry(forward[-1], potential) + here)
-    log_sum = _log_sum(forward[-1])
+    log_sums = _log_sums(forward[-1])
+    each = (n,) + (1,) * c
     marginals = np.empty_like(rows)
-    backward = np.zeros((k,) * c)
+    backward = np.zeros(each)
     for t in reversed(range(n_slices)):
-        joint = np.exp(forward[t] + backward - log_sum)
+        joint = np.exp(forward[t] + backward - log_sums.reshape(each))
         for pixel in range(c):
-            marginals[t, pixel] = joint.sum(axis=tuple(other for other in range(c) if other != pixel))
+            others = tuple(1 + other for other in range(c) if other != pixel)
+            marginals[t, :, pixel] = joint.sum(axis=others)
         backward = _carry(backward + local[t], potential)
     marginals /= marginals.sum(axis=-1, keepdims=True)
-    return np.moveaxis(marginals.reshape(slices.shape), 0, longest), log_sum
+    return np.moveaxis(marginals.reshape(slices.shape), 0, longest), log_sums
 
 
 def _inside(across: tuple[int, ...], k: int, agreement: float) -> Array:
@@ -95,19 +113,19 @@ def _inside(across: tuple[int, ...], k: int, agreement: float) -> Array:
 
 
 def _spread(row: Array, k: int) -> Array:
-    """Sum over the pixels of a slice of their own log-likelihoods (c, K), for every configuration."""
-    c = len(row)
-    total = np.zeros((k,) * c)
-    for pixel, values in enumerate(row):
-        shape = np.ones(c, dtype=np.int64)
-        shape[pixel] = k
-        total = total + values.reshape(shape)
+    """Sum over the pixels of a slice of their own log-likelihoods (n, c, K), for every configuration."""
+    n, c, _ = row.shape
+    total = np.zeros((n,) + (k,) * c)
+    for pixel in range(c):
+        shape = np.ones(1 + c, dtype=np.int64)
+        shape[[0, 1 + pixel]] = n, k
+        total = total + row[:, pixel].reshape(shape)
     return total
 
 
 def _carry(message: Array, potential: Array) -> Array:
     """Log sum over the configurations of the slice before, pixel by pixel."""
-    for pixel in range(message.ndim):
+    for pixel in range(1, message.ndim):
         terms = np.moveaxis(message, pixel, -1)[..., None, :] + potential
         highest = terms.max(axis=-1, keepdims=True)
         highest = np.where(np.isfinite(highest), highest, 0.0)
@@ -117,6 +135,7 @@ def _carry(message: Array, potential: Array) -> Array:
     return message
 
 
-def _log_sum(values: Array) -> float:
-    highest = float(values.max())
-    return highest + float(np.log(np.exp(values - highest).sum()))
+def _log_sums(values: Array) -> Array:
+    flat = values.reshape(len(values), -1)
+    highest = flat.max(axis=1)
+    return np.asarray(highest + np.log(np.exp(flat - highest[:, None]).sum(axis=1)))

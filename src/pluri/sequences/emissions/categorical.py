@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -60,8 +60,7 @@ class CategoricalEmission:
         return self.symbols.encode(X) if self.encodes else X
 
     def _columns(self) -> list[slice]:
-        offsets = self.symbols.offsets
-        return [slice(int(a), int(b)) for a, b in pairwise(offsets)]
+        return [slice(a, b) for a, b in pairwise((0, *accumulate(self.symbols.sizes)))]
 
     def initialize(self, X: Integers, n_components: int, rng: np.random.Generator) -> CategoricalParameters:
         if self.table is not None:
