@@ -140,7 +140,8 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
     rows_per_cluster_ : float
         Rows that a cluster had on average where sampling began, unless `n_components` did not allow so many clusters.
     converged_ : bool
-        Whether each chain has settled; ``trace_.verdict()`` tells how far chains of different partitions are apart.
+        Whether the log density has settled, on average over chains (``point="best"``: in all of them).
+        ``trace_.verdict("n_clusters")`` tells how far chains of different partitions are apart.
     n_iter_ : int
     n_features_in_ : int
 
@@ -261,5 +262,5 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
             store_mixture(self, kept_mixture(self, trace, best), rows, x)
             self.embedding_, self.rows_per_cluster_ = found.values, float(each)
             store_support(self, self._mixture(), found.values, rng)
-            judge(self, trace, data.shape[1], one_by_one=self.point == "average")
+            judge(self, trace, data.shape[1], averaged=self.point == "average")
         return self

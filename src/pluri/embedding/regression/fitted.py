@@ -102,17 +102,16 @@ def store_support(model: Any, mixture: JointMixture, x: Array, rng: np.random.Ge
     )
 
 
-def judge(model: Any, trace: mcmc.Trace, n_features: int, *, one_by_one: bool = False) -> None:
+def judge(model: Any, trace: mcmc.Trace, n_features: int, *, averaged: bool = False) -> None:
     """Say whether chains have settled, and what to think of the dimension.
 
-    One by one each chain is compared with itself: chains that predictions average over may differ in their partitions.
+    Averaged over chains, as predictions are: each chain may stay near its own partition of the rows, but all together
+    must not go on rising.
     """
     small = NEGLIGIBLE * len(model.embedding_) * (n_features + model.embedding_.shape[1])
     values = trace.stats["log_density"]
-    each = {f"log_density[{number}]": chain[None] for number, chain in enumerate(values)}
-    verdict = mcmc.judge(
-        each if one_by_one else {"log_density": values}, mcmc.LATENT_R_HAT_LIMIT, {"log_density": small}
-    )
+    values = values.mean(axis=0, keepdims=True) if averaged else values
+    verdict = mcmc.judge({"log_density": values}, mcmc.LATENT_R_HAT_LIMIT, {"log_density": small})
     model.converged_ = verdict.settled
     if trace.interrupted:
         return
