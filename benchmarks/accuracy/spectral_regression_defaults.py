@@ -26,7 +26,7 @@ from sklearn.manifold import Isomap
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsRegressor
 
-from pluri.datasets import load_cmu_exercises, load_usps
+from pluri.datasets import data_home, load_cmu_exercises, load_usps
 from pluri.embedding import SpectralRegression
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reproduce"))
@@ -77,6 +77,8 @@ def tables() -> Iterator[tuple[str, np.ndarray, int, int]]:
         yield "8 x 8", small.data[small.target == digit], 10, 12
     for number in range(6):
         yield "turning", turning_object(number), 2, 5
+    oil = np.load(data_home() / "oil_flow.npz")
+    yield "oil flow", oil["X"].astype(float)[:1000], 10, 12
     motions = load_cmu_exercises()
     yield "motion", np.asarray(motions.X, dtype=float)[: motions.lengths[0]][::2], 10, 12
 
