@@ -31,6 +31,8 @@ from pluri.embedding import SpectralRegression
 from pluri.report import motion_report
 
 CENTIMETRES, FRAMES_PER_SECOND = 5.644, 30
+#: One long chain with clusters of fifty rows: what the figures were measured with.
+ONE_CHAIN = {"n_chains": 1, "n_warmup": 200, "n_draws": 100, "n_predictive": 10, "rows_per_cluster": 50}
 N_COORDINATES, N_REGIMES, N_REGIONS = 8, 8, 20
 #: Trial and frames that are taken out of it.
 GAPS = {"35_05": (40, 70), "35_20": (14, 26)}
@@ -112,7 +114,9 @@ def learn(data: Data, quick: bool, seed: int) -> tuple[MultiTaskDynamics, Space,
     centred = np.concatenate([values - means[data.tasks[trial]] for trial, values in known.items()])
     scale = centred.std(axis=0)
     scale[scale < 1e-9] = 1.0  # joints with one axis have numbers that never change
-    embedding = SpectralRegression(N_COORDINATES, n_warmup=50 if quick else 200, random_state=seed)
+    embedding = SpectralRegression(
+        N_COORDINATES, 20, random_state=seed, **{**ONE_CHAIN, "n_warmup": 50 if quick else 200}
+    )
     space = Space(means, scale, embedding.fit(centred / scale))
     places = {trial: space.places(values, data.tasks[trial]) for trial, values in rows.items()}
     n_sweeps = 100 if quick else 400

@@ -21,6 +21,8 @@ from sklearn.neighbors import NearestNeighbors
 from pluri.datasets import load_frey_faces
 from pluri.embedding import SpectralRegression
 
+#: One long chain with clusters of fifty rows: what the figures were measured with.
+ONE_CHAIN = {"n_chains": 1, "n_warmup": 200, "n_draws": 100, "n_predictive": 10, "rows_per_cluster": 50}
 N_STEPS, N_COORDINATES = 12, 12
 WAYS = ("spectral regression", "nearest neighbour", "principal components", "pixels")
 
@@ -67,7 +69,7 @@ def main() -> None:
     quick = "--quick" in sys.argv
     faces = load_frey_faces()
     X = faces.X.astype(float)[:: 4 if quick else 1]
-    model = SpectralRegression(N_COORDINATES, random_state=0).fit(X)
+    model = SpectralRegression(N_COORDINATES, 20, random_state=0, **ONE_CHAIN).fit(X)
     pca = PCA(N_COORDINATES).fit(X)
     rng = np.random.default_rng(0)
     pairs = [tuple(rng.choice(len(X), 2, replace=False)) for _ in range(20)]

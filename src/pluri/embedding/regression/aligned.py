@@ -17,14 +17,14 @@ from sklearn.utils.validation import validate_data
 
 from pluri.embedding.regression.aligned_gibbs import AlignedGibbs
 from pluri.embedding.regression.conditionals import cluster_moments, place_squares
-from pluri.embedding.regression.estimator import LAYOUT, PARAMETERS
 from pluri.embedding.regression.fitted import check_size, judge, priors_of, store_mixture, store_support, store_trace
+from pluri.embedding.regression.parameters import LAYOUT, PARAMETERS
 from pluri.embedding.regression.prediction import mixture_of
 from pluri.embedding.regression.providers import spectral_coordinates
 from pluri.embedding.regression.queries import ReversibleQueries
 from pluri.embedding.regression.records import Position
 from pluri.embedding.regression.standard import Standard, StandardCoordinates
-from pluri.embedding.regression.starts import starting_position
+from pluri.embedding.regression.starts import ROWS_EACH, starting_position
 from pluri.embedding.spectral.random_walk import walk_matrix
 from pluri.inference import mcmc
 from pluri.priors import BetaProcess, Gamma
@@ -192,7 +192,9 @@ class AlignedFactorAnalyzers(ReversibleQueries, mcmc.Sampled, DensityMixin, Esti
             def start(stream: np.random.Generator) -> Position:
                 nonlocal n_begun
                 n_begun += 1
-                position = starting_position(stream, kernel.model, x.values, rows.rows, scattered=n_begun > 1)
+                position = starting_position(
+                    stream, kernel.model, x.values, rows.rows, ROWS_EACH, scattered=n_begun > 1
+                )
                 return {**position, "anchors": x.values}
 
             trace = mcmc.sample(

@@ -166,19 +166,30 @@ def place_squares(moments: Moments, centers: Array) -> Array:
 
 def log_joint_rows(position: Any, x: Array, rows: Array, places: Array) -> Array:
     """Log weight plus log density of each row and its place under each cluster: (n, J)."""
-    J, D = position["means"].shape
-    K = x.shape[1]
+    D, K = rows.shape[1], x.shape[1]
     noise, precisions, centers = position["noise_precision"], position["precisions"], position["centers"]
     found = position["log_weights"] + 0.5 * (D * np.log(noise) + np.log(precisions).sum(axis=1))
     found = found - 0.5 * (D + K) * np.log(2 * np.pi)
     found = np.tile(found, (len(rows), 1))
     used = position["loadings"] * position["scales"][:, None]
     constants = position["means"] - np.einsum("jk,jkd->jd", centers, used)
-    for j in range(J):
-        on = np.flatnonzero(position["support"][j])
-        E = rows - constants[j]
-        if len(on):
-            E -= x[:, on] @ used[j, on]
-        found[:, j] -= 0.5 * noise[j] * np.einsum("nd,nd->n", E, E)
-        found[:, j] -= 0.5 * (places - centers[j]) ** 2 @ precisions[j]
-    return found
+    found -= 0.5 * noise * residuals_of_rows(x, rows, constants, used, position["support"])
+    return np.asarray(
+        found
+        - 0.5
+        * (places**2 @ precisions.T - 2 * places @ (precisions * centers).T + (precisions * centers**2).sum(axis=1))
+    )
+
+
+def residuals_of_rows(x: Array, rows: Array, constants: Array, used: Array, support: Array) -> Array:
+    """Squared residuals (n, J) of all rows under all regressions, ``|y - c_j - B_j' x|^2``, by products of matrices."""
+    J = len(constants)
+    cluster, coordinate = np.nonzero(support)
+    # y'B for each coordinate that is in use, times x, added up over those of a cluster.
+    fitted = (rows @ used[cluster, coordinate].T) * x[:, coordinate]
+    fitted = fitted @ (cluster[:, None] == np.arange(J)).astype(np.float64)
+    fitted += rows @ constants.T
+    lengths = (constants**2).sum(axis=1) + 2 * x @ np.einsum("jkd,jd->kj", used, constants)
+    lengths += ((x @ (used @ used.transpose(0, 2, 1))) * x).sum(axis=2).T
+    squares = np.einsum("nd,nd->n", rows, rows)[:, None] - 2 * fitted + lengths
+    return np.asarray(np.maximum(squares, 0.0))

@@ -14,6 +14,7 @@ factor analyzers, IEEE Transactions on Signal Processing 58.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import validate_data
 
+from pluri.embedding.regression.cluster_sizes import held_out_size
 from pluri.embedding.regression.fitted import (
     check_size,
     judge,
@@ -32,20 +34,19 @@ from pluri.embedding.regression.fitted import (
     store_trace,
 )
 from pluri.embedding.regression.gibbs import SpectralRegressionGibbs
-from pluri.embedding.regression.providers import NAMES, spectral_coordinates
+from pluri.embedding.regression.parameters import LAYOUT, PARAMETERS
+from pluri.embedding.regression.providers import spectral_coordinates
 from pluri.embedding.regression.queries import ReversibleQueries
 from pluri.embedding.regression.records import Position
 from pluri.embedding.regression.standard import Standard, StandardCoordinates
-from pluri.embedding.regression.starts import starting_position
+from pluri.embedding.regression.starts import room, starting_position
 from pluri.inference import mcmc
 from pluri.priors import BetaProcess, Gamma
 from pluri.validation import (
     Allowed,
-    Flag,
-    Made,
+    Number,
     Only,
     Stored,
-    Whole,
     as_generator,
     check_parameters,
     restored_on_failure,
@@ -53,53 +54,6 @@ from pluri.validation import (
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
-
-PRECISION = Made(Gamma, "a prior (Gamma)") | Only(None)
-
-
-class Provider:
-    """What `spectral` may be: a name, an estimator with `fit_transform`, or an array of coordinates."""
-
-    def holds(self, value: Any) -> bool:
-        """Whether coordinates can be had of it."""
-        return value in NAMES if isinstance(value, str) else hasattr(value, "fit_transform") or np.ndim(value) == 2
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, NAMES))}, an estimator with fit_transform or an array of two axes"
-
-
-#: What fitted arrays of both embeddings look like.
-LAYOUT: Mapping[str, Stored] = {
-    "weights_": Stored("n_stored", least=0),
-    "draw_index_": Stored("n_stored", whole=True, least=0, below="n_stored"),
-    "centers_": Stored("n_stored", "n_axes"),
-    "variances_": Stored("n_stored", "n_axes", least=0),
-    "means_": Stored("n_stored", "n_directions"),
-    "loadings_": Stored("n_stored", "n_directions", "n_axes"),
-    "noise_variances_": Stored("n_stored", least=0),
-    "basis_": Stored("n_features_in_", "n_directions"),
-    "offset_": Stored("n_features_in_"),
-    "embedding_": Stored("n_rows", "n_axes"),
-    "labels_": Stored("n_rows", whole=True, least=0),
-    "local_dimension_": Stored("n_rows", least=0),
-    "local_effective_rank_": Stored("n_rows", least=0),
-    "dimension_posterior_": Stored("n_axes+1", simplex=True),
-}
-#: What the parameters of both embeddings may be.
-PARAMETERS: Mapping[str, Allowed] = {
-    "n_coordinates": Whole(1),
-    "n_components": Whole(1),
-    "spectral": Provider(),
-    "n_neighbors": Whole(1),
-    "support": Only("cluster", "shared"),
-    "scale": Only("spectral", "learned"),
-    "reduce": Only("auto") | Flag(),
-    "support_prior": Made(BetaProcess, "a prior (BetaProcess)") | Only(None),
-    "noise_prior": PRECISION,
-    "coordinate_prior": PRECISION,
-    "loading_prior": PRECISION,
-    "mean_precision_prior": PRECISION,
-}
 
 
 class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimator):
@@ -113,9 +67,12 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
     ----------
     n_coordinates : int, default=10
         Coordinates taken from the spectral embedding; fewer if there are too few rows for so many.
-    n_components : int, default=20
-        Largest number of clusters. Sampling begins with so many (of fifty rows each at least) and empties those that
-        are not needed; a cluster that is empty is rarely filled again.
+    n_components : int, default=40
+        Largest number of clusters. Sampling begins with so many, or fewer (`rows_per_cluster`; there is room for twice
+        as many), and empties those that are not needed; a cluster that is empty is rarely filled again.
+    rows_per_cluster : float or "auto", default="auto"
+        Rows that a cluster has on average where sampling begins. "auto" takes that of 100, 50, 25, 12 and 6 with which
+        short chains predict coordinates of held-out rows best. Dimensions are best estimated with about fifty.
     spectral : {"isomap", "diffusion", "lle", "kernel_pca"}, estimator or array, default="isomap"
         The spectral embedding: by name; an estimator with ``fit_transform``, which is not kept; or coordinates of the
         training rows themselves.
@@ -139,14 +96,14 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
         more features than rows.
     point : {"average", "best"}, default="average"
         Predictions are averages over kept draws, or those of the draw of highest density.
-    n_draws, n_warmup : int, default=100 and 200
+    n_draws, n_warmup : int, default=30 and 50
         Draws of each chain, and sweeps before them.
     thin : int, default=1
         Sweeps from one draw to the next.
-    n_chains : int, default=1
-        Chains. The first begins with clusters of k-means of the coordinates, those after it about random rows.
-        Predictions are averages over all of them, in which borders of clusters blur.
-    n_predictive : int, default=10
+    n_chains : int, default=8
+        Chains. The first begins with clusters of k-means of the coordinates, those after it about random rows. Each
+        stays near its own partition of the rows; predictions are averages over all of them, which are more exact.
+    n_predictive : int, default=8
         Draws, of all chains together, that predictions average over.
     n_jobs : int or None, default=None
         Chains run at a time, in threads.
@@ -180,7 +137,11 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
         Dimensions, number of clusters, variance of the noise and hyper-parameters by chain and draw.
     log_joint_ : float
         Highest log density of data and parameters of a draw.
+    rows_per_cluster_ : float
+        Rows that a cluster had on average where sampling began, unless `n_components` did not allow so many clusters.
     converged_ : bool
+        Whether the log density has settled, on average over chains (``point="best"``: in all of them).
+        ``trace_.verdict("n_clusters")`` tells how far chains of different partitions are apart.
     n_iter_ : int
     n_features_in_ : int
 
@@ -200,13 +161,18 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
     """
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = LAYOUT
-    _parameters: ClassVar[Mapping[str, Allowed]] = {**PARAMETERS, "point": Only("average", "best")}
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **PARAMETERS,
+        "point": Only("average", "best"),
+        "rows_per_cluster": Only("auto") | Number(least=1),
+    }
 
     def __init__(
         self,
         n_coordinates: int = 10,
-        n_components: int = 20,
+        n_components: int = 40,
         *,
+        rows_per_cluster: float | str = "auto",
         spectral: Any = "isomap",
         n_neighbors: int = 12,
         support: str = "cluster",
@@ -219,17 +185,18 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
         mean_precision_prior: Gamma | None = None,
         reduce: str | bool = "auto",
         point: str = "average",
-        n_draws: int = 100,
-        n_warmup: int = 200,
+        n_draws: int = 30,
+        n_warmup: int = 50,
         thin: int = 1,
-        n_chains: int = 1,
-        n_predictive: int = 10,
+        n_chains: int = 8,
+        n_predictive: int = 8,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_coordinates = n_coordinates
         self.n_components = n_components
+        self.rows_per_cluster = rows_per_cluster
         self.spectral = spectral
         self.n_neighbors = n_neighbors
         self.support = support
@@ -277,12 +244,14 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
                 x.values, rows.rows, int(self.n_components), priors_of(self), self.support == "shared",
                 found.scales if self.scale == "spectral" else None, keep_every(self),
             )  # fmt: skip
+            each = held_out_size(kernel, rng) if self.rows_per_cluster == "auto" else float(self.rows_per_cluster)
+            kernel = replace(kernel, n_components=room(kernel.n_components, len(data), each))
             n_begun = 0
 
             def start(stream: np.random.Generator) -> Position:
                 nonlocal n_begun
                 n_begun += 1
-                return starting_position(stream, kernel.model, x.values, rows.rows, scattered=n_begun > 1)
+                return starting_position(stream, kernel.model, x.values, rows.rows, each, scattered=n_begun > 1)
 
             trace = mcmc.sample(
                 kernel, start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
@@ -291,7 +260,7 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
             )  # fmt: skip
             best = store_trace(self, trace)
             store_mixture(self, kept_mixture(self, trace, best), rows, x)
-            self.embedding_ = found.values
+            self.embedding_, self.rows_per_cluster_ = found.values, float(each)
             store_support(self, self._mixture(), found.values, rng)
-            judge(self, trace, data.shape[1])
+            judge(self, trace, data.shape[1], averaged=self.point == "average")
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def store_mixture(model: Any, mixture: JointMixture, rows: Standard, x: Standard
 
 def store_trace(model: Any, trace: mcmc.Trace) -> Position:
     """Draws, dimensions and labels of an estimator; gives the position of highest density."""
-    model.trace_ = trace.detached()  # a kernel holds all the data
+    model.trace_ = replace(trace, ends=())  # a kernel holds all the data, and chains are not gone on with
     ends = [end.state for end in trace.ends]
     best = max(ends, key=lambda state: state.best_log_density)
     model.log_joint_ = float(best.best_log_density)
@@ -84,7 +85,10 @@ def store_trace(model: Any, trace: mcmc.Trace) -> Position:
 def kept_mixture(model: Any, trace: mcmc.Trace, best: Position) -> JointMixture:
     """Mixture of the kept positions of all chains, or of the best position."""
     kept = [position for end in trace.ends for position in end.state.kept]
-    return mixture_of(kept if model.point == "average" and kept else [best])
+    if model.point == "best" or not kept:
+        return mixture_of([best])
+    n_asked = min(len(kept), int(model.n_predictive))
+    return mixture_of([kept[number * len(kept) // n_asked] for number in range(n_asked)])
 
 
 def store_support(model: Any, mixture: JointMixture, x: Array, rng: np.random.Generator) -> None:
@@ -98,10 +102,16 @@ def store_support(model: Any, mixture: JointMixture, x: Array, rng: np.random.Ge
     )
 
 
-def judge(model: Any, trace: mcmc.Trace, n_features: int) -> None:
-    """Say whether chains have settled, and what to think of the dimension."""
+def judge(model: Any, trace: mcmc.Trace, n_features: int, *, averaged: bool = False) -> None:
+    """Say whether chains have settled, and what to think of the dimension.
+
+    Averaged over chains, as predictions are: each chain may stay near its own partition of the rows, but all together
+    must not go on rising.
+    """
     small = NEGLIGIBLE * len(model.embedding_) * (n_features + model.embedding_.shape[1])
-    verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT, negligible={"log_density": small})
+    values = trace.stats["log_density"]
+    values = values.mean(axis=0, keepdims=True) if averaged else values
+    verdict = mcmc.judge({"log_density": values}, mcmc.LATENT_R_HAT_LIMIT, {"log_density": small})
     model.converged_ = verdict.settled
     if trace.interrupted:
         return

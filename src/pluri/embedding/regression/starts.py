@@ -13,20 +13,32 @@ from pluri.processes.stick_draws import draw_sticks
 
 Array = NDArray[np.float64]
 
-#: Rows that a cluster has at the start, on average at least.
-ROWS_EACH = 50
+#: Rows that a cluster has at the start where nothing is known of it, on average at least.
+ROWS_EACH = 50.0
+#: Clusters that there is room for, by those at the start: empty ones cost time, and are rarely filled.
+ROOM = 2
 #: Ridge of the first regressions, as a share of the variance of each coordinate.
 RIDGE = 1e-2
 #: Variances of noise and of coordinates at the start, at least.
 LEAST_VARIANCE = 1e-4
 
 
+def number_begun(n_components: int, n_samples: int, rows_each: float) -> int:
+    """Clusters at the start, of so many rows each on average, if there may be so many clusters."""
+    return max(1, min(n_components, int(n_samples / rows_each)))
+
+
+def room(n_components: int, n_samples: int, rows_each: float) -> int:
+    """Clusters that sampling has room for: twice as many as at the start, if there may be so many."""
+    return min(n_components, ROOM * number_begun(n_components, n_samples, rows_each))
+
+
 def starting_position(
-    rng: np.random.Generator, model: ClusterRegression, x: Array, rows: Array, scattered: bool
+    rng: np.random.Generator, model: ClusterRegression, x: Array, rows: Array, rows_each: float, scattered: bool
 ) -> Position:
     """Rows in clusters of k-means of their coordinates, or about random rows, with all coordinates in use."""
     J, K = model.n_components, model.n_coordinates
-    n_begun = max(1, min(J, len(x) // ROWS_EACH))
+    n_begun = number_begun(J, len(x), rows_each)
     centers = x[rng.choice(len(x), n_begun, replace=False)] if scattered else kmeans_centers(x, n_begun, rng)
     labels = nearest_center(x, centers).astype(np.int64)
     labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
