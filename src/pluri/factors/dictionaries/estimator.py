@@ -126,6 +126,10 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         Labels of the groups of noise; only for ``noise_type="per_group"``.
     cluster_labels_ : array of shape (n_samples,)
         Cluster of each row; only for "dp" and "psbp".
+    code_shares_, code_usage_, code_variances_ : arrays of shape (n_classes,) and twice (n_classes, n_components)
+        Classes of rows by their codes: share of the rows, probability that a row uses each atom, and variance of its
+        weight then. With "dp" and "psbp" at most `n_clusters`, found from the sizes of weights too, unlike clusters;
+        otherwise one. :class:`CompressiveRecovery` begins from them. Gibbs sampling only.
     reconstruction_, reconstruction_std_ : array of shape (n_samples, n_features_in_)
         Mean and standard deviation of the rows without noise, given the data.
     mean_ : array of shape (n_features_in_,)
@@ -184,6 +188,9 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         "reconstruction_": Stored("n_rows", "n_features_in_"),
         "reconstruction_std_": Stored("n_rows", "n_features_in_", least=0),
         "cluster_labels_": Stored("n_rows", whole=True, least=0),
+        "code_shares_": Stored("n_classes", least=0),
+        "code_usage_": Stored("n_classes", "n_atoms", least=0),
+        "code_variances_": Stored("n_classes", "n_atoms", least=0),
     }
 
     def __init__(

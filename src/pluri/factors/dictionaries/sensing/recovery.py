@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from pluri.factors.dictionaries.records import Array
 from pluri.factors.dictionaries.sensing.measurements import Measurements, prepare_measurements
 from pluri.factors.dictionaries.sensing.recovery_fit import Recovered, recover_by_gibbs, recover_by_vb
+from pluri.factors.dictionaries.usage.code_classes import CodeClasses
 from pluri.inference import mcmc
 from pluri.priors.hyperpriors import Gamma
 from pluri.validation import (
@@ -229,7 +230,7 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
             if atoms is None:
                 self._warn_of_blindness(data)
             recover = recover_by_gibbs if self.inference == "gibbs" else recover_by_vb
-            self._store(recover(self, data, atoms, locations), data, mean)
+            self._store(recover(self, data, atoms, locations, self._classes()), data, mean)
         return self
 
     def _atoms(self) -> Array | None:
@@ -245,6 +246,14 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
         if not atoms.any():
             raise ValueError("dictionary must have an atom that is not zero")
         return np.ascontiguousarray(atoms)
+
+    def _classes(self) -> CodeClasses | None:
+        """What a fitted dictionary knows of codes; None if nothing."""
+        given = self.dictionary
+        if not hasattr(given, "fit") or getattr(given, "code_usage_", None) is None:
+            return None
+        noise = float(np.mean(given.noise_variance_))
+        return CodeClasses(given.code_shares_, given.code_usage_, given.code_variances_, noise)
 
     def _mean(self) -> Array | None:
         """What was subtracted from the rows that the dictionary was learned from; None if nothing."""
