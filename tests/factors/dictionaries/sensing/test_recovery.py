@@ -218,6 +218,11 @@ def errors_with_and_without_classes(seed, usage_prior="dp"):
 
 @pytest.mark.parametrize("usage_prior", ["beta_process", "dp", "psbp"])
 def test_what_a_dictionary_knows_of_codes_helps_to_recover_rows(usage_prior):
+    """Over 12 seeds and three priors the log of the ratio had mean -0.35 and standard deviation 0.12.
+
+    One ratio is then above 0.9 once in fifty times, the median of three once in a thousand. Of agreements none was
+    below 0.95.
+    """
     informed, alone, agreement = np.transpose([errors_with_and_without_classes(seed, usage_prior) for seed in range(3)])
     assert np.median(informed / alone) < 0.9
     assert np.median(agreement) > 0.9

@@ -52,16 +52,19 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
     dictionary : array of shape (n_components, n_features), fitted BetaProcessDictionary or None, default=None
         Atoms as rows; or None, if they are to be learned from the measurements. That needs rows which are measured by
         different projections: of a single one nothing is learned in the directions that it does not see. What a
-        fitted dictionary subtracted of each feature is added to the rows that are recovered.
+        fitted dictionary subtracted of each feature is added to the rows that are recovered, and Gibbs sampling takes
+        what it knows of codes for known, up to the unit of the rows: how likely its classes of rows are to use each
+        atom, and the variances of weights (`code_usage_`, `code_variances_`). Give `components_` for the atoms alone.
     n_components : int, default=64
         Largest number of atoms if they are learned.
     usage_prior : {"beta_process", "dp", "psbp"}, default="beta_process"
         How likely rows are to use each atom: all alike; alike within a cluster of rows; or in clusters that depend on
         where rows are, which needs `locations` and ``inference="gibbs"``.
     n_clusters : int, default=20
-        Largest number of clusters of "dp" and "psbp".
+        Largest number of clusters of "dp" and "psbp". With a fitted dictionary it is the number of its classes.
     a : float or None, default=None
-        A row uses about ``a / b`` atoms a priori; None is the number of measurements of a row.
+        A row uses about ``a / b`` atoms a priori; None is the number of measurements of a row. Neither is used where a
+        fitted dictionary knows.
     b : float, default=1.0
     inference : {"gibbs", "vb"}, default="gibbs"
         Gibbs sampling, or variational Bayes, which needs a dictionary.
