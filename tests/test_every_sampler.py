@@ -25,7 +25,10 @@ from pluri.factors.dictionaries.records import Rows
 from pluri.factors.dictionaries.sensing.gibbs import RecoveryGibbs
 from pluri.factors.dictionaries.sensing.measurements import Measurements
 from pluri.factors.dictionaries.usage import BetaProcessUsage
+from pluri.factors.dictionaries.usage.code_classes import CodeClasses
 from pluri.factors.dictionaries.usage.dirichlet_process import DirichletProcessUsage
+from pluri.factors.dictionaries.usage.known_classes import KnownClasses, KnownDirichlet, KnownProbit
+from pluri.factors.dictionaries.usage.probit_sticks import ProbitStickUsage
 from pluri.factors.ibp_gibbs import IndianBuffetGibbs
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood
 from pluri.factors.rbm_chains import ClampedGibbs
@@ -829,15 +832,38 @@ def blind_recovery_of_clusters():
     return recovery_problem("one projection, clusters of rows", known=False, shared=True, clustered=True)
 
 
-def recovery_problem(name, *, known, shared, clustered):
+@sampler("RecoveryGibbs, known classes")
+def recovery_of_known_classes():
+    sticks = DirichletProcessUsage(4, 3, n_clusters=3)
+    return recovery_problem("classes of codes are known", known=True, prior=KnownDirichlet(three_classes(), sticks))
+
+
+@sampler("RecoveryGibbs, known classes with locations")
+def recovery_of_located_classes():
+    places = np.array([[0.0], [0.5], [2.0], [3.0]])
+    sticks = ProbitStickUsage(
+        places, 3, n_clusters=3, precision_prior=Gamma(3.0, 2.0), centers=places[:2], widths=[0.5, 2.0]
+    )
+    return recovery_problem("known classes with locations", known=True, prior=KnownProbit(three_classes(), sticks))
+
+
+def three_classes():
+    usage = np.array([[0.8, 0.3, 0.1], [0.2, 0.7, 0.5], [0.5, 0.1, 0.6]])
+    variances = np.array([[0.5, 1.0, 2.0], [3.0, 0.7, 1.0], [0.2, 0.3, 0.4]])
+    return CodeClasses(np.array([0.5, 0.3, 0.2]), usage, variances, 0.1)
+
+
+def recovery_problem(name, *, known, shared=False, clustered=False, prior=None):
     rng = np.random.default_rng(0)
     n_rows, n, P, K = 4, 2, 3, 3
     projections = rng.normal(size=(n, P) if shared else (n_rows, n, P))
-    prior = DirichletProcessUsage(n_rows, K, 2.0, 1.0, 2) if clustered else BetaProcessUsage(n_rows, K, 2.0, 1.0)
+    if prior is None:
+        prior = DirichletProcessUsage(n_rows, K, 2.0, 1.0, 2) if clustered else BetaProcessUsage(n_rows, K, 2.0, 1.0)
     kernel = RecoveryGibbs(
         Measurements(np.zeros((n_rows, n)), projections), prior, rng.normal(size=(K, P)) if known else K,
         Gamma(3.0, 2.0), Gamma(3.0, 2.0),
     )  # fmt: skip
+    known_classes = isinstance(prior, KnownClasses)
 
     def statistics(position, data):
         signals = position.weights @ position.components
@@ -853,7 +879,7 @@ def recovery_problem(name, *, known, shared, clustered):
             "cross": float((signals[1] * position.components[0]).sum()),
             "squares": float((data**2).sum()),
             "data and signal": float((data[:, 0] * signals[:, 0]).sum()),
-        }
+        } | ({"class of row 0": position.usage.labels[0]} if known_classes else {})
 
     def log_likelihood(position, data):
         squares = float(((data - kernel.data.seen(position.weights @ position.components)) ** 2).sum())

@@ -4,12 +4,15 @@
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py            # all of it
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only table
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only starts   # of how many clusters
+    PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --training   # pictures to choose rules on
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --results errors.jsonl   # goes on later
 
 Tiles of 8 x 8 pixels, of which n = 25 Gaussian projections are measured, other ones for each tile. The published table
 (thesis on beta-process dictionaries, five classes of pictures that are not to be had) is in the columns "published":
 means over its classes. Dictionaries: the cosine basis, and one learned by `BetaProcessDictionary` from 4,000 patches of
-23 photographs of the Berkeley set, none of which is a test picture; atoms that no patch uses are left out.
+23 photographs of the Berkeley set, none of which is a test picture. Our methods are given the fitted dictionary, from
+which they know how its atoms are used; for the others, and for "array" as the usage prior, atoms that no patch uses are
+left out.
 
 What is printed is the relative error ``|x' - x| / |x|`` of a whole picture. The brightness of a tile is treated the
 same by all methods: a constant of the tile without any prior or penalty, as an intercept is (``center="sample"``); the
@@ -77,10 +80,11 @@ def cosine_basis() -> Array:
     return np.array([idctn(unit.reshape(SIDE, SIDE), norm="ortho").ravel() for unit in np.eye(SIDE**2)])[1:]
 
 
-def training_patches(n: int, rng: np.random.Generator) -> Array:
-    """Random patches of photographs, none of which is a test picture."""
+def training_patches(n: int, rng: np.random.Generator, without: tuple[str, ...] = ()) -> Array:
+    """Random patches of photographs, none of which is a test picture, nor one of those without which it is to be."""
+    left_out = {CASTLE_IN_TRAINING, *without}
     with np.load(data_home() / "bsds68_gray_first24.npz") as stored:
-        pictures = [stored[name].astype(float) for name in stored.files if name != CASTLE_IN_TRAINING]
+        pictures = [stored[name].astype(float) for name in stored.files if name not in left_out]
     patches = np.empty((n, SIDE**2))
     for patch in patches:
         picture = pictures[rng.integers(len(pictures))]
@@ -89,14 +93,23 @@ def training_patches(n: int, rng: np.random.Generator) -> Array:
     return patches
 
 
-def learned_dictionary(patches: Array) -> Array:
-    """Atoms that at least one patch in a thousand uses."""
+def learned_dictionary(patches: Array) -> BetaProcessDictionary:
+    """A dictionary, with classes of patches that use its atoms alike."""
     model = BetaProcessDictionary(
-        256, center="sample", dtype="float32", n_warmup=150, n_draws=20, random_state=0
+        256, center="sample", usage_prior="dp", dtype="float32", n_warmup=150, n_draws=20, random_state=0
     ).fit(patches)  # fmt: skip
-    kept = model.components_[model.usage_ > 1e-3]
-    print(f"learned dictionary: {len(kept)} of 256 atoms in use; noise {model.noise_variance_**0.5:.2f} grey levels")
-    return kept
+    print(
+        f"learned dictionary: {len(atoms_of(model))} of 256 atoms in use, {len(model.code_shares_)} classes of codes; "
+        f"noise {model.noise_variance_**0.5:.2f} grey levels"
+    )
+    return model
+
+
+def atoms_of(dictionary: Array | BetaProcessDictionary) -> Array:
+    """Atoms that at least one patch in a thousand uses."""
+    if isinstance(dictionary, np.ndarray):
+        return dictionary
+    return dictionary.components_[dictionary.usage_ > 1e-3]
 
 
 def pictures(size: int, names: tuple[str, ...]) -> dict[str, Array]:
@@ -131,10 +144,8 @@ def by_baseline(method: Any, Y: Array, S: Array, atoms: Array) -> Array:
     return data.whole(codes @ atoms) * data.scale
 
 
-def by_ours(usage_prior: str, Y: Array, S: Array, atoms: Array | None, locations: Array) -> Array:
-    model = CompressiveRecovery(
-        atoms, usage_prior=usage_prior, center="sample", n_warmup=100, n_draws=60, n_components=128, random_state=0
-    )
+def by_ours(usage_prior: str, Y: Array, S: Array, atoms: Any, locations: Array) -> Array:
+    model = CompressiveRecovery(atoms, usage_prior=usage_prior, center="sample", n_components=128, random_state=0)
     return model.fit(Y, S, locations=locations if usage_prior == "psbp" else None).recover()
 
 
@@ -150,7 +161,7 @@ def chosen_settings(atoms: Array, patches: Array, n: int) -> dict[str, Any]:
 
 
 def errors_of(
-    picture: Array, atoms: Array, settings: dict[str, Any], projection: Any, n: int, blind: bool = False
+    picture: Array, atoms: Any, settings: dict[str, Any], projection: Any, n: int, blind: bool = False
 ) -> dict[str, float]:
     """Error of each method on one picture."""
     compressor = PatchCompressor(SIDE, n, projection=projection, random_state=2).fit(picture)
@@ -160,8 +171,9 @@ def errors_of(
         return relative_error(compressor.inverse_transform(rows), picture)
 
     found = {name: error(by_ours(prior, Y, S, atoms, compressor.locations_)) for name, prior in OURS.items()}
-    found |= {name: error(by_baseline(method, Y, S, atoms)) for name, method in settings.items()}
+    found |= {name: error(by_baseline(method, Y, S, atoms_of(atoms))) for name, method in settings.items()}
     if blind:
+        found["DP, array"] = error(by_ours("dp", Y, S, atoms_of(atoms), compressor.locations_))
         found["online BP"] = error(by_ours("beta_process", Y, S, None, compressor.locations_))
     return found
 
@@ -213,7 +225,7 @@ def verdict(what: str, ratio: float, limit: float) -> None:
 
 
 def table(
-    atoms: dict[str, Array], settings: dict[str, dict[str, Any]], cut: dict[str, Array], path: Path | None
+    atoms: dict[str, Any], settings: dict[str, dict[str, Any]], cut: dict[str, Array], path: Path | None
 ) -> dict[str, float]:
     means = {}
     for index, kind in enumerate(atoms):
@@ -223,7 +235,7 @@ def table(
             given = (picture, atoms[kind], settings[kind], "gaussian", N_MEASUREMENTS, kind == "learned")
             rows[name] = kept(path, which, partial(errors_of, *given))
         title = f"Relative error, {kind} dictionary, n = {N_MEASUREMENTS} of 64, Gaussian projections of each tile"
-        means[kind] = show(title, rows, lambda method, i=index: PUBLISHED[method][i])  # type: ignore[misc]
+        means[kind] = show(title, rows, lambda method, i=index: PUBLISHED.get(method, (None, None))[i])  # type: ignore[misc]
     best = min(means["learned"][name] for name in BASELINES)
     print()
     for name in ("DP", "PSBP"):
@@ -236,14 +248,16 @@ def table(
 
 
 def matched(
-    atoms: Array, settings: dict[str, Any], cut: dict[str, Array], random: dict[str, float],
+    atoms: Any, settings: dict[str, Any], cut: dict[str, Array], random: dict[str, float],
     selections: tuple[str, ...], path: Path | None,
 ) -> None:  # fmt: skip
     """Projections on directions of the dictionary, and the constant, the same for all tiles."""
     ones = np.full((1, SIDE**2), 1 / SIDE)
     all_means = {}
     for selection in selections:
-        directions = SVDProjection(N_MEASUREMENTS - 1, selection=selection, random_state=3).fit(atoms).components_
+        directions = (
+            SVDProjection(N_MEASUREMENTS - 1, selection=selection, random_state=3).fit(atoms_of(atoms)).components_
+        )
         S = np.vstack([ones, directions])
         rows = {}
         for name, picture in cut.items():
@@ -251,16 +265,14 @@ def matched(
             rows[name] = kept(path, which, partial(errors_of, picture, atoms, settings, S, N_MEASUREMENTS))
         title = f"Relative error, learned dictionary, n = {N_MEASUREMENTS}: the constant and 24 {selection} directions"
         all_means[selection] = show(title, rows, lambda method: None)
-        print(f"coherence of the measured atoms: {gram_coherence(directions @ atoms.T):.3f}")
+        print(f"coherence of the measured atoms: {gram_coherence(directions @ atoms_of(atoms).T):.3f}")
     print()
     for selection, means in all_means.items():
         for name in means:
             verdict(f"{name}: {selection} directions beside Gaussian projections", means[name] / random[name], 1.0)
 
 
-def curves(
-    atoms: dict[str, Array], patches: Array, picture: Array, numbers: tuple[int, ...], path: Path | None
-) -> None:
+def curves(atoms: dict[str, Any], patches: Array, picture: Array, numbers: tuple[int, ...], path: Path | None) -> None:
     """Error against the number of measurements."""
     from pluri.plotting import MeasurementErrorDisplay
 
@@ -269,8 +281,8 @@ def curves(
         for n in numbers:
             which = {"picture": "castle", "size": len(picture), "dictionary": kind, "measurements": n}
 
-            def errors(n: int = n, dictionary: Array = dictionary) -> dict[str, float]:
-                return errors_of(picture, dictionary, chosen_settings(dictionary, patches, n), "gaussian", n)
+            def errors(n: int = n, dictionary: Any = dictionary) -> dict[str, float]:
+                return errors_of(picture, dictionary, chosen_settings(atoms_of(dictionary), patches, n), "gaussian", n)
 
             found[str(n)] = kept(path, which, errors)
         show(f"Castle, {kind} dictionary, by number of measurements", found, lambda method: None)
@@ -284,21 +296,27 @@ def curves(
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--training", action="store_true", help="six photographs to choose rules on, not the table's")
     parser.add_argument("--only", nargs="*", choices=["table", "matched", "curves", "starts"], default=None)
     parser.add_argument("--results", type=Path, default=None, help="file that keeps errors, a line for each picture")
     options = parser.parse_args()
     parts = options.only or ["table", "matched", "curves"]
     names = ("castle", "house256") if options.quick else ("castle", "house256", "cameraman256", "barbara512")
     cut = pictures(160 if options.quick else 256, names)
+    held_out = OF_STARTS if options.training or "starts" in parts else ()
+    if options.training:
+        cut = {name: training_picture(name, 160) for name in OF_STARTS}
     rng = np.random.default_rng(0)
-    patches = training_patches(N_TRAINING, rng)
+    patches = training_patches(N_TRAINING, rng, held_out)
     atoms = {"cosine": cosine_basis(), "learned": learned_dictionary(patches)}
     if "starts" in parts:
-        starts(atoms["learned"], options.results)
+        starts(atoms_of(atoms["learned"]), options.results)
     if parts == ["starts"]:
         return
-    validation = training_patches(N_VALIDATION, rng)
-    settings = {kind: chosen_settings(dictionary, validation, N_MEASUREMENTS) for kind, dictionary in atoms.items()}
+    validation = training_patches(N_VALIDATION, rng, held_out)
+    settings = {
+        kind: chosen_settings(atoms_of(dictionary), validation, N_MEASUREMENTS) for kind, dictionary in atoms.items()
+    }
     print(f"{time.process_time():.0f} s until here")
     for kind, chosen in settings.items():
         print(f"settings, {kind}: " + "; ".join(map(str, chosen.values())), flush=True)

@@ -13,6 +13,7 @@ column "published" are the figures of that paper, for the four of our pictures t
     PLURI_DATA=... python benchmarks/reproduce/denoising.py --quick   # two pictures, noise of 25
     PLURI_DATA=... python benchmarks/reproduce/denoising.py --results table.jsonl   # goes on where it was stopped
     PLURI_DATA=... python benchmarks/reproduce/denoising.py --alone --training   # pictures to choose rules on
+    PLURI_DATA=... python benchmarks/reproduce/denoising.py --sizes   # of these, PSNR by the size of patches
 """
 
 from __future__ import annotations
@@ -158,6 +159,20 @@ def show(title: str, row: dict, columns: list[str], published: float | None) -> 
     )
 
 
+def sizes(images: dict[str, np.ndarray]) -> None:
+    """PSNR of each picture by the size of patches, and the size that is chosen."""
+    tried: tuple[int | str, ...] = (8, 10, 12, "auto")
+    for sd in (25, 50):
+        found = {size: [] for size in tried}
+        for image in images.values():
+            clean = image / 255
+            noisy = clean + np.random.default_rng(1).normal(0, sd / 255, clean.shape)
+            for size in tried:
+                found[size].append(psnr(ImageDenoiser(patch_size=size, random_state=0).fit_transform(noisy), clean))
+        for size, values in found.items():
+            print(f"sd {sd}, patches of {size!s:5}" + "".join(map(cell, [*values, np.mean(values)])), flush=True)
+
+
 def table(images: dict[str, np.ndarray], sds: tuple[int, ...], others: dict, path: Path | None) -> None:
     """A row for each picture and noise, and means: of all pictures, and of those that were published."""
     columns = ["pluri", *others]
@@ -192,13 +207,20 @@ def main() -> None:
     images = dict(small) | {"bsds img00": load_bsds_gray()["img00"]}
     if "--quick" in given:
         images = {name: images[name] for name in ("house", "cameraman")}
-    if "--training" in given:
+    if {"--training", "--sizes"} & set(given):
         found = load_bsds_gray()
         images = {name: found[name][80:240, 160:320] for name in ("img01", "img03", "img05", "img08", "img11", "img14")}
+    if "--sizes" in given:
+        return sizes(images)
     others = {name: peer for name, peer in peers().items() if name == "K-SVD" or "--ksvd" not in given}
     others = {} if "--alone" in given else others
     path = Path(given[given.index("--results") + 1]) if "--results" in given else None
-    table(images, (25,) if "--quick" in given else (25, 50, 15), others, path)
+    table(
+        images,
+        (int(given[given.index("--sd") + 1]),) if "--sd" in given else (25,) if "--quick" in given else (25, 50, 15),
+        others,
+        path,
+    )
 
 
 if __name__ == "__main__":

@@ -26,6 +26,9 @@ Std = Annotated[
     typer.Option("--std", metavar="FILE", help="File for the standard deviation of each pixel, of [0, 1], .npy."),
 ]
 Atoms = Annotated[int | None, typer.Option("--atoms", "-k", min=1, help="Largest number of atoms.")]
+Auto = Annotated[
+    int | None, typer.Option("--patch-size", min=2, help="Pixels of a side of a patch; by the noise unless given.")
+]
 PatchSize = Annotated[int, typer.Option(min=2, help="Pixels of a side of a patch.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
@@ -37,7 +40,7 @@ def denoise(
     page: Page = None,
     std: Std = None,
     atoms: Atoms = None,
-    patch_size: PatchSize = 8,
+    patch_size: Auto = None,
     seed: Seed = 0,
     force: options.Force = False,
     quiet: Quiet = False,
@@ -106,8 +109,10 @@ def _check_places(output: Path, page: Path | None, std: Path | None, force: bool
     pillow()
 
 
-def _settings(atoms: int | None, patch_size: int, seed: int, quiet: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"patch_size": patch_size, "random_state": seed, "verbose": 0 if quiet else 1}
+def _settings(atoms: int | None, patch_size: int | None, seed: int, quiet: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"random_state": seed, "verbose": 0 if quiet else 1}
+    if patch_size is not None:
+        found["patch_size"] = patch_size
     return found if atoms is None else found | {"n_components": atoms}
 
 

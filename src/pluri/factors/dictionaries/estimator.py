@@ -88,7 +88,7 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
     n_chains, thin : int, default=1
         Of Gibbs sampling: chains, and sweeps from one draw to the next.
     max_iter : int, default=200
-        Largest number of iterations of variational Bayes, or of passes of its stochastic version.
+        Iterations of variational Bayes at most, or passes of its stochastic version.
     tol : float, default=1e-5
         Variational Bayes ends when the bound rises by less than this share of itself.
     batch_size : int, default=1024
@@ -126,6 +126,9 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         Labels of the groups of noise; only for ``noise_type="per_group"``.
     cluster_labels_ : array of shape (n_samples,)
         Cluster of each row; only for "dp" and "psbp".
+    code_shares_, code_usage_, code_variances_ : arrays of shape (n_classes,) and twice (n_classes, n_components)
+        Classes of rows by codes and sizes of weights (with "dp" and "psbp" at most `n_clusters`, otherwise one): share
+        of the rows, probability of each atom, variance of its weight. For recovery (:class:`CompressiveRecovery`).
     reconstruction_, reconstruction_std_ : array of shape (n_samples, n_features_in_)
         Mean and standard deviation of the rows without noise, given the data.
     mean_ : array of shape (n_features_in_,)
@@ -136,9 +139,7 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         Variances, atoms per row and atoms in use by chain and draw; Gibbs sampling only.
     bound_ : list of float
         Lower bound by iteration; variational Bayes only.
-    converged_ : bool
-    n_iter_ : int
-    n_features_in_ : int
+    converged_, n_iter_, n_features_in_ : bool and int
 
     Examples
     --------
@@ -155,10 +156,8 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
     (200, 20)
     """
 
-    _parameters: ClassVar[Mapping[str, Allowed]] = {
+    _parameters: ClassVar[Mapping[str, Allowed]] = dict.fromkeys("ab", Number(above=0)) | {
         "n_components": Whole(1),
-        "a": Number(above=0),
-        "b": Number(above=0),
         "usage_prior": Only("beta_process", "dp", "psbp"),
         "n_clusters": Whole(1),
         "share": Only("probabilities", "pattern"),
@@ -184,6 +183,9 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         "reconstruction_": Stored("n_rows", "n_features_in_"),
         "reconstruction_std_": Stored("n_rows", "n_features_in_", least=0),
         "cluster_labels_": Stored("n_rows", whole=True, least=0),
+        "code_shares_": Stored("n_classes", simplex=True),
+        "code_usage_": Stored("n_classes", "n_atoms", least=0, below=1),
+        "code_variances_": Stored("n_classes", "n_atoms", least=0),
     }
 
     def __init__(

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from pluri.factors.dictionaries.estimator import BetaProcessDictionary
 
 #: Fitted attributes that not all ways of learning give.
-OCCASIONAL = {"trace_", "bound_", "cluster_labels_", "noise_groups_", "statistics_", "n_samples_seen_", "n_steps_"}
+OCCASIONAL = {
+    "trace_", "bound_", "cluster_labels_", "noise_groups_", "statistics_", "n_samples_seen_", "n_steps_",
+    "code_shares_", "code_usage_", "code_variances_",
+}  # fmt: skip
 #: Variance of the noise, as a share of that of the data, below which a fit is a mere interpolation.
 NO_NOISE = 1e-12
 #: If even the weakest atom has this share of the power of an average one, a dictionary is full.
@@ -77,6 +80,10 @@ def store(model: BetaProcessDictionary, fitted: DictionaryFit, prepared: Prepare
     model.reconstruction_ = fitted.mean.astype(np.float64) * scale + prepared.center
     model.reconstruction_std_ = np.sqrt(fitted.variance.astype(np.float64)) * scale
     model.converged_, model.n_iter_ = bool(fitted.converged), int(fitted.n_iter)
+    if fitted.classes is not None:
+        model.code_shares_ = fitted.classes.shares
+        model.code_usage_ = np.ascontiguousarray(fitted.classes.usage[:, order])
+        model.code_variances_ = np.ascontiguousarray(fitted.classes.variances[:, order]) * scale**2
     optional = {
         "noise_groups_": prepared.noise_labels,
         "cluster_labels_": fitted.cluster_labels,

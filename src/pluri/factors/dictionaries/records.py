@@ -113,6 +113,8 @@ class DictionaryFit:
     cluster_labels : array of shape (n_samples,) or None
     trace : `pluri.inference.mcmc.Trace` or None
     bound : list of float or None
+    classes : CodeClasses or None
+        Classes of rows by their codes.
     """
 
     components: Floats
@@ -130,3 +132,4 @@ class DictionaryFit:
     cluster_labels: NDArray[np.intp] | None = None
     trace: Any = None
     bound: list[float] | None = None
+    classes: Any = None

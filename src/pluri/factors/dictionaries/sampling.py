@@ -13,6 +13,7 @@ from pluri.factors.dictionaries.records import Array, DictionaryFit, DictionaryS
 from pluri.factors.dictionaries.start import start_dictionary
 from pluri.factors.dictionaries.usage.beta_process import BetaProcessUsage
 from pluri.factors.dictionaries.usage.clusters import settled_within
+from pluri.factors.dictionaries.usage.code_classes import CodeClasses, find_classes
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 from pluri.inference import mcmc
 from pluri.validation import as_generator
@@ -56,6 +57,7 @@ def sampler_of(model: BetaProcessDictionary, rows: Rows) -> DictionaryGibbs:
 def fit(model: BetaProcessDictionary, rows: Rows, init: Any) -> DictionaryFit:
     """Run the chains of an estimator; `init` is its `init`, or the state of an earlier fit (`DictionaryState`)."""
     kernel = sampler_of(model, rows)
+    rng = as_generator(model.random_state)
 
     def start(rng: np.random.Generator) -> DictionaryState:
         state = start_dictionary(rng, rows, kernel.usage, kernel.n_components, init)
@@ -63,7 +65,7 @@ def fit(model: BetaProcessDictionary, rows: Rows, init: Any) -> DictionaryFit:
 
     trace = mcmc.sample(
         kernel, start, record=kernel.record, n_draws=int(model.n_draws), n_warmup=int(model.n_warmup),
-        n_chains=int(model.n_chains), thin=int(model.thin), random_state=as_generator(model.random_state),
+        n_chains=int(model.n_chains), thin=int(model.thin), random_state=rng,
         n_jobs=model.n_jobs, backend="threads", verbose=int(model.verbose), warn=False,
     )  # fmt: skip
     best = max((end.state for end in trace.ends), key=lambda state: state.best_log_density)
@@ -91,7 +93,17 @@ def fit(model: BetaProcessDictionary, rows: Rows, init: Any) -> DictionaryFit:
         n_iter=int(model.n_warmup) + trace.n_draws * int(model.thin),
         cluster_labels=getattr(chosen.usage, "labels", None),
         trace=replace(trace.detached(), ends=()),  # an end holds codes of all the data
+        classes=_classes(rng, model, chosen, components),
     )
+
+
+def _classes(
+    rng: np.random.Generator, model: BetaProcessDictionary, at: DictionaryState, components: Array
+) -> CodeClasses:
+    """Classes of rows by their codes, as many as clusters are allowed."""
+    n_classes = 1 if model.usage_prior == "beta_process" else int(model.n_clusters)
+    lengths = np.linalg.norm(components, axis=1)
+    return find_classes(rng, at.used, at.weights, lengths, n_classes, float(np.mean(1 / at.noise_precision)))
 
 
 def _expected_atoms(rows: Rows, at: DictionaryState) -> tuple[Array, Array]:

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import pluri.io
-from pluri.factors import ImageDenoiser, ImageInpainter, denoise_image, inpaint_image
-from pluri.factors.dictionaries.images.learning import PatchModel, cosine_atoms, robust_noise
+from pluri.factors import ImageDenoiser, ImageInpainter, PatchExtractor, denoise_image, inpaint_image
+from pluri.factors.dictionaries.images.learning import PatchModel, cosine_atoms, robust_noise, suitable_size
 from pluri.factors.dictionaries.images.patches import PatchGrid
 from pluri.factors.dictionaries.images.restoration import code_patches, fill_smoothly, restore
 
@@ -118,6 +118,29 @@ def test_noise_is_guessed_with_most_pixels_missing():
     picture[rng.random(picture.shape) < 0.9] = np.nan
     assert robust_noise(picture) == pytest.approx(0.2, rel=0.2)
     assert robust_noise(np.full((5, 5, 1), np.nan)) == 0
+
+
+@pytest.mark.parametrize("unit", [1e-90, 1.0, 1e90])
+def test_patches_are_large_where_more_than_two_thirds_of_what_varies_is_noise(unit):
+    """The variance within patches of 8 of the stripes is taken as known; the noise is 4,096 values or more."""
+    clean = np.tile(stripes(), (2, 2))
+    within = np.mean([block.var() for block in PatchExtractor(8).fit(clean).transform(clean)])
+    for share, size in ((0.5, 8), (0.6, 8), (0.73, 10), (0.9, 10)):
+        sd = np.sqrt(within * share / (1 - share) * 64 / 63)
+        noisy = clean + np.random.default_rng(0).normal(0, sd, clean.shape)
+        assert suitable_size(unit * noisy[..., None] + 5 * unit, unit * sd) == size
+    assert suitable_size(np.random.default_rng(0).normal(size=(9, 50, 1)), 1.0) == 8  # larger ones do not fit
+
+
+def test_the_size_of_patches_is_chosen_or_given():
+    noisy = np.random.default_rng(0).normal(size=(24, 24))
+    for given, size in (("auto", 10), (8, 8), (6, 6)):
+        model = ImageDenoiser(8, patch_size=given, n_warmup=4, n_draws=2, random_state=0).fit(noisy)
+        assert model.patch_size_ == size
+        assert model.n_features_in_ == size**2
+        assert model.denoise(noisy[:, :20], return_std=True)[1].shape == (24, 20)
+    with pytest.raises(ValueError, match="patch_size must be an integer of at least 2 or 'auto', got 'large'"):
+        ImageDenoiser(patch_size="large").fit(noisy)
 
 
 def test_holes_of_any_size_are_filled_from_their_surroundings():

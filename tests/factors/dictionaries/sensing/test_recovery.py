@@ -175,13 +175,70 @@ def test_a_fitted_dictionary_a_linear_operator_and_a_function_will_do():
     X = (rng.normal(size=(40, 24)) * (rng.random((40, 24)) < 0.1)) @ atoms
     learned = BetaProcessDictionary(24, n_warmup=5, n_draws=5, random_state=0).fit(X)
     Y = X @ S.T
-    found = [
-        CompressiveRecovery(given, **SHORT).fit(Y, projections).recover()
-        for given in (learned, learned.components_)
-        for projections in (S, LinearOperator(S.shape, matvec=lambda x: S @ x, dtype=float), lambda x: S @ x)
-    ]
-    for other in found[1:]:
-        np.testing.assert_allclose(other, found[0], rtol=1e-6, atol=1e-8)
+    for given in (learned, learned.components_):
+        found = [
+            CompressiveRecovery(given, **SHORT).fit(Y, projections).recover()
+            for projections in (S, LinearOperator(S.shape, matvec=lambda x: S @ x, dtype=float), lambda x: S @ x)
+        ]
+        for other in found[1:]:
+            np.testing.assert_allclose(other, found[0], rtol=1e-6, atol=1e-8)
+
+
+def rows_of_two_classes(rng, atoms, n_rows):
+    """Rows that use all of eight atoms with falling weights, ten times larger in the second class than in the first."""
+    labels = rng.integers(2, size=n_rows)
+    spread = np.where(labels == 0, 0.3, 3.0)[:, None] * np.geomspace(1, 0.1, 8)
+    codes = np.zeros((n_rows, len(atoms)))
+    for label in (0, 1):
+        codes[np.ix_(labels == label, np.arange(8) + 8 * label)] = 1.0
+    codes[codes == 1.0] = (rng.normal(size=(n_rows, 8)) * spread).ravel()
+    return codes @ atoms, labels
+
+
+def errors_with_and_without_classes(seed, usage_prior="dp"):
+    """Relative errors with a fitted dictionary and with its atoms alone, and how well classes agree with the truth."""
+    rng = np.random.default_rng(seed)
+    atoms = np.linalg.qr(rng.normal(size=(24, 24)))[0]
+    training, (X, labels) = rows_of_two_classes(rng, atoms, 400)[0], rows_of_two_classes(rng, atoms, 60)
+    learned = BetaProcessDictionary(32, usage_prior="dp", n_clusters=4, **SHORT).fit(
+        training + 0.02 * rng.normal(size=training.shape)
+    )
+    S = random_projections(6, 24, 60, random_state=seed)
+    Y, where = measure(X, S), np.column_stack([labels + 0.3 * rng.random(60), rng.random(60)])
+    errors = []
+    for given in (learned, learned.components_):
+        model = CompressiveRecovery(given, usage_prior=usage_prior, n_clusters=4, **SHORT)
+        model.fit(Y, S, locations=where if usage_prior == "psbp" else None)
+        errors.append(relative(model.recover(), X))
+        if given is learned and usage_prior != "beta_process":
+            found = model.cluster_labels_
+            agreement = sum(np.bincount(labels[found == k]).max() for k in set(found)) / 60
+    return *errors, agreement if usage_prior != "beta_process" else 1.0
+
+
+@pytest.mark.parametrize("usage_prior", ["beta_process", "dp", "psbp"])
+def test_what_a_dictionary_knows_of_codes_helps_to_recover_rows(usage_prior):
+    """Over 12 seeds and three priors the log of the ratio had mean -0.35 and standard deviation 0.12.
+
+    One ratio is then above 0.9 once in fifty times, the median of three once in a thousand. Of agreements none was
+    below 0.95.
+    """
+    informed, alone, agreement = np.transpose([errors_with_and_without_classes(seed, usage_prior) for seed in range(3)])
+    assert np.median(informed / alone) < 0.9
+    assert np.median(agreement) > 0.9
+
+
+def test_classes_of_a_dictionary_do_not_depend_on_units():
+    rng = np.random.default_rng(0)
+    atoms = np.linalg.qr(rng.normal(size=(24, 24)))[0]
+    training, (X, _) = rows_of_two_classes(rng, atoms, 200)[0], rows_of_two_classes(rng, atoms, 30)
+    learned = BetaProcessDictionary(32, usage_prior="dp", n_clusters=3, **SHORT).fit(training)
+    S = random_projections(8, 24, 30, random_state=0)
+    first, second = (
+        CompressiveRecovery(learned, usage_prior="dp", **SHORT).fit(measure(unit * X, S), S) for unit in (1.0, 2.0**-10)
+    )
+    np.testing.assert_allclose(second.recover() * 2.0**10, first.recover(), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(second.weight_variance_ * 2.0**20, first.weight_variance_, rtol=1e-6)
 
 
 def test_matched_projections_lose_nothing_of_signals_in_few_directions():

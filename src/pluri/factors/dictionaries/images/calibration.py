@@ -11,8 +11,10 @@ the middle of a hole, far from any pixel that is there, errors are larger than o
 
 *Noisy pixels.* How much the patches of a pixel differ, b^2, grows with their errors, whatever the model thinks of them;
 what is left to know is how much of their errors they have in common, which does not cancel. Some of the restored
-picture gets new noise and is restored again (a parametric bootstrap): now the errors e are known, and ``sum e^2 / sum
-b^2`` there, times b^2 of the picture, is how large its errors are on average. Stein's unbiased estimate of them would
+picture gets new noise and is restored again (a parametric bootstrap): now the errors are known, and the number c by
+which stated standard deviations s have to be multiplied to cover 90 % of them. ``c^2 sum s^2 / sum b^2`` there, times
+b^2 of the picture, is how large its variances have to be on average; the root of the mean squared error would not do,
+as a few large errors at edges would widen the intervals of all pixels. Stein's unbiased estimate of them would
 need the noise level better than it can be inferred: it is a small difference of large numbers.
 
 References
@@ -120,18 +122,21 @@ def calibrated_noisy(
     missing = np.isnan(pixels)
     simulated = restored.values + math.sqrt(noise) * rng.standard_normal(pixels.shape)
     simulated[missing] = np.nan
-    errors = differences = 0.0
+    errors, believed, differences = [], [], 0.0
     for window in windows(rng, pixels.shape, grid.size):
         there = ~missing[window]
         if there.any():
             part = simulated[window]
             again = restore(rng, part, PatchGrid.of(part.shape, grid.size), model, n_sweeps)
-            errors += float(((again.values - restored.values[window])[there] ** 2).sum())
+            errors.append((again.values - restored.values[window])[there])
+            believed.append(again.std[there] ** 2)
             differences += float((again.disagreement[there] ** 2).sum())
     stated = float((restored.std[~missing] ** 2).mean())
-    if not min(errors, differences, stated) > 0:
+    if not min(differences, stated) > 0:
         return restored
-    found = errors / differences * float((restored.disagreement[~missing] ** 2).mean())
+    variances = np.concatenate(believed)
+    covering = factor_that_covers(np.concatenate(errors), variances) ** 2 * float(variances.sum())
+    found = covering / differences * float((restored.disagreement[~missing] ** 2).mean())
     factor = min(max(math.sqrt(found / stated), LEAST), MOST)
     return restored._replace(std=np.where(missing, restored.std, factor * restored.std))
 

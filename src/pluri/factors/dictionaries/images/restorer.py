@@ -18,6 +18,7 @@ from pluri.factors.dictionaries.images.learning import (
     cosine_atoms,
     learn_patches,
     robust_noise,
+    suitable_size,
 )
 from pluri.factors.dictionaries.images.patches import PatchGrid
 from pluri.factors.dictionaries.images.pixels import Picture, as_observed
@@ -35,7 +36,7 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
     """Base of estimators that learn the patches of a picture."""
 
     n_components: int
-    patch_size: int
+    patch_size: int | str
     n_patches: int
     a: float
     b: float
@@ -64,10 +65,12 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
     def _fit(self, picture: Picture) -> None:
         check_parameters(self)
         as_observed(picture)
-        grid, c = PatchGrid.of(picture.values.shape, int(self.patch_size)), picture.values.shape[2]
-        rng = as_generator(self.random_state)
+        rng, c = as_generator(self.random_state), picture.values.shape[2]
         missing = picture.missing
         filled = fill_smoothly(picture.values) if missing.any() else picture.values
+        noise = robust_noise(picture.values)
+        size = suitable_size(filled, noise) if self.patch_size == "auto" else int(self.patch_size)
+        grid = PatchGrid.of(picture.values.shape, size)
         which = np.sort(rng.permutation(grid.n_patches)[: int(self.n_patches)])
         patches = grid.extract(filled, which)
         patches = np.asarray(patches - patch_means(patches, c))
@@ -79,7 +82,7 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
             int(self.n_chains), int(self.verbose),
         )  # fmt: skip
         start = cosine_atoms(settings.n_components, grid.size, c)
-        model, trace = learn_patches(rng, patches, start, robust_noise(picture.values), settings)
+        model, trace = learn_patches(rng, patches, start, noise, settings)
         self._store(model, trace, c, int((~missing).sum()))
 
     def _store(self, model: PatchModel, trace: mcmc.Trace, c: int, n_observed: int) -> None:
@@ -96,6 +99,12 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
         spread = math.sqrt(float(drawn.var()) + self.noise_sd_**2 / (2 * n_observed))
         self.noise_interval_ = np.maximum(self.noise_sd_ + NINETY * spread * np.array([-1.0, 1.0]), 0)
         self.trace_ = trace
+
+    @property
+    def patch_size_(self) -> int:
+        """Pixels of a side of a patch."""
+        check_is_fitted(self)
+        return math.isqrt(self.n_features_in_ // self.n_channels_)
 
     def _model(self) -> PatchModel:
         """As it was learned, in units of `scale_`."""
@@ -117,8 +126,7 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
         if picture.values.shape[2] != self.n_channels_:
             kind = "grey, (height, width)" if self.n_channels_ == 1 else "in colour, (height, width, 3)"
             raise ValueError(f"image must be {kind}, as the one fitted, got shape {picture.shape}")
-        size = math.isqrt(self.n_features_in_ // self.n_channels_)
-        grid = PatchGrid.of(picture.values.shape, size)
+        grid = PatchGrid.of(picture.values.shape, self.patch_size_)
         rng, model, n_sweeps = as_generator(self.random_state), self._model(), int(self.n_predictive)
         restored = restore(rng, picture.values, grid, model, n_sweeps, int(self.verbose))
         if not with_std:

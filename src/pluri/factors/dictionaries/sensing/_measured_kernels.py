@@ -38,7 +38,7 @@ class MeasuredRows(NamedTuple):
 
 
 class RowPrior(NamedTuple):
-    """Log odds (n_groups, K), group of each row (n_rows,), and variances of noise and weights, two numbers."""
+    """Log odds (n_groups, K), group of each row (n_rows,), variance of the noise, and of the weights (n_groups, K)."""
 
     log_odds: Any
     group: Any
@@ -107,17 +107,17 @@ def begin_row(y, phi, used, noise, weight, room):
         quality[k] = product / noise
     for k in range(K):
         if used[k] == 1:
-            change_atom(k, weight, phi, room)
+            change_atom(k, weight[k], phi, room)
 
 
 @compiled(inner=True)
 def take_out(k, y, phi, used, noise, weight, room):
     """Change `used` and `room`: atom k leaves. An atom that explains all but a trace is not subtracted again."""
     used[k] = 0
-    if 1.0 - weight * room.strength[k] < SAFE_REST:
+    if 1.0 - weight[k] * room.strength[k] < SAFE_REST:
         begin_row(y, phi, used, noise, weight, room)
     else:
-        change_atom(k, -weight, phi, room)
+        change_atom(k, -weight[k], phi, room)
 
 
 @compiled(inner=True)
@@ -141,8 +141,8 @@ def exchange_atom(y, phi, used, log_odds, variances, uniforms, room):
     highest = -math.inf
     for k in range(K):
         if used[k] == 0:
-            growth = 1.0 + weight * strength[k]
-            chances[k] = log_odds[k] + 0.5 * (weight * quality[k] * quality[k] / growth - math.log(growth))
+            growth = 1.0 + weight[k] * strength[k]
+            chances[k] = log_odds[k] + 0.5 * (weight[k] * quality[k] * quality[k] / growth - math.log(growth))
             highest = max(highest, chances[k])
     total = 0.0
     for k in range(K):
@@ -158,7 +158,7 @@ def exchange_atom(y, phi, used, log_odds, variances, uniforms, room):
             if passed > threshold:
                 break
     used[joining] = 1
-    change_atom(joining, weight, phi, room)
+    change_atom(joining, weight[joining], phi, room)
 
 
 @compiled(inner=True)
@@ -172,7 +172,7 @@ def draw_weights(y, phi, used, variances, normals, weights, room):
     for k in range(K):
         weights[k] = 0.0
         if used[k] == 1:
-            weights[k] = math.sqrt(weight) * of_weights[k]
+            weights[k] = math.sqrt(weight[k]) * of_weights[k]
             for p in range(n):
                 direction[p] -= weights[k] * phi[k, p]
     for k in range(K):
@@ -183,31 +183,32 @@ def draw_weights(y, phi, used, variances, normals, weights, room):
                 for r in range(n):
                     part += inverse[p, r] * direction[r]
                 total += phi[k, p] * part
-            weights[k] += weight * total
+            weights[k] += weight[k] * total
 
 
 @compiled(reorder=True)
 def draw_measured_codes(rows, prior, draws, used, weights, room):
     """Change `used` and `weights`, (n_rows, K): draw those of all rows."""
     values, atoms = rows
-    log_odds, group, noise, weight = prior
+    log_odds, group, noise, variances = prior
     uniforms, exchanges, of_weights, of_noise = draws
     strength, quality = room.strength, room.quality
     own = 1 if atoms.shape[0] > 1 else 0
     n_rows, K = used.shape
     for i in range(n_rows):
         phi, y, z = atoms[i * own], values[i], used[i]
+        weight = variances[group[i]]
         begin_row(y, phi, z, noise, weight, room)
         for k in range(K):
             # With the atom in C, 1 + v S without it is one over this, and Q without it is Q over this.
-            rest = 1.0 - weight * strength[k] if z[k] == 1 else 1.0 / (1.0 + weight * strength[k])
+            rest = 1.0 - weight[k] * strength[k] if z[k] == 1 else 1.0 / (1.0 + weight[k] * strength[k])
             rest = max(rest, SMALLEST_REST)
-            square = weight * quality[k] * quality[k]
+            square = weight[k] * quality[k] * quality[k]
             gain = square / rest if z[k] == 1 else square * rest
             on = is_on(log_odds[group[i], k] + 0.5 * (gain + math.log(rest)), uniforms[i, k])
             if on and z[k] == 0:
                 z[k] = 1
-                change_atom(k, weight, phi, room)
+                change_atom(k, weight[k], phi, room)
             elif not on and z[k] == 1:
                 take_out(k, y, phi, z, noise, weight, room)
         for exchange in range(exchanges.shape[1]):

@@ -26,8 +26,11 @@ from pluri.factors.dictionaries.sensing._measured_kernels import (
     draw_measured_codes,
 )
 from pluri.factors.dictionaries.sensing.blind_dictionary import draw_dictionary, gram_matrices
+from pluri.factors.dictionaries.sensing.likely_classes import likely_classes
 from pluri.factors.dictionaries.sensing.measurements import Measurements
 from pluri.factors.dictionaries.start import principal_axes
+from pluri.factors.dictionaries.usage.code_classes import CodeClasses
+from pluri.factors.dictionaries.usage.known_classes import KnownClasses
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 from pluri.factors.spike_slab_regression import draw_gamma
 from pluri.inference.mcmc.kernel import CountAfterWarmup
@@ -106,6 +109,11 @@ class RecoveryGibbs:
         return isinstance(self.dictionary, int)
 
     @property
+    def classes(self) -> CodeClasses | None:
+        """What is known beforehand of the codes of classes of rows, if anything."""
+        return self.usage.classes if isinstance(self.usage, KnownClasses) else None
+
+    @property
     def n_components(self) -> int:
         """Number of atoms."""
         return int(self.dictionary) if self.blind else len(self.dictionary)
@@ -141,7 +149,17 @@ class RecoveryGibbs:
         }
 
     def start(self, rng: np.random.Generator) -> DictionaryState:
-        """Where a chain begins: atoms in use after the noise has fallen slowly; if blind, principal directions."""
+        """Where a chain begins: atoms in use after the noise has fallen slowly; if blind, principal directions.
+
+        If classes of codes are known: rows in likely classes, with the noise that the classes were learned with.
+        """
+        if isinstance(self.usage, KnownClasses):
+            labels, noise, precision = likely_classes(rng, self.data, self.dictionary, self.usage.classes)
+            codes = np.zeros((len(labels), self.n_components))
+            return DictionaryState(
+                self.dictionary, codes, codes.astype(np.int8), np.array([noise]), precision,
+                self.usage.begin(labels, rng),
+            )  # fmt: skip
         (n, _), K, P = self.data.values.shape, self.n_components, self.data.projections.shape[-1]
         if self.blind:
             atoms = rng.standard_normal((K, P)) / math.sqrt(P)
@@ -172,7 +190,7 @@ class RecoveryGibbs:
         usage, used = self.usage.sample(n, rng)
         precision, noise = self.weight_prior.sample(rng), self.noise_prior.sample(rng)
         atoms = rng.standard_normal((K, P)) / math.sqrt(P) if self.blind else self.dictionary
-        weights = used * rng.standard_normal((n, K)) / math.sqrt(precision)
+        weights = used * rng.standard_normal((n, K)) * np.sqrt(self.relative_variances(usage) / precision)
         return DictionaryState(atoms, weights, used, np.array([noise]), precision, usage)
 
     def sample_data(self, rng: np.random.Generator, position: DictionaryState) -> Array:
@@ -188,9 +206,13 @@ class RecoveryGibbs:
             measurements = replace(self.data, values=data)
             atoms = draw_dictionary(rng, measurements, weights, atoms, noise, self._once("grams"))
         squares = float(((data - self.data.seen(weights @ atoms)) ** 2).sum())
-        precision = draw_gamma(rng, self.weight_prior, 0.5 * used.sum(), 0.5 * float((weights**2).sum()))
+        sizes = float((weights**2 / self.relative_variances(position.usage)).sum())
+        precision = draw_gamma(rng, self.weight_prior, 0.5 * used.sum(), 0.5 * sizes)
         fresh = draw_gamma(rng, self.noise_prior, 0.5 * data.size, 0.5 * squares)
-        usage = self.usage.resample(position.usage, used, rng)
+        if isinstance(self.usage, KnownClasses):  # of which class a row is, the sizes of its weights tell too
+            usage = self.usage.resample(position.usage, used, rng, weights * math.sqrt(precision))
+        else:
+            usage = self.usage.resample(position.usage, used, rng)
         # If nothing is used a flat prior alone is left of the precision, whose draws round to zero.
         within = (np.clip(value, *PRECISION_RANGE) for value in (fresh, precision))
         return DictionaryState(atoms, weights, used, np.array([next(within)]), float(next(within)), usage)
@@ -200,7 +222,7 @@ class RecoveryGibbs:
         log_odds, group = self.usage.log_odds(position.usage)
         used, weights = position.used.copy(), np.empty_like(position.weights)
         (n, size), K = data.shape, weights.shape[1]
-        variances = 1 / float(position.noise_precision[0]), 1 / float(position.weight_precision)
+        variances = 1 / float(position.noise_precision[0]), self.weight_variances(position, log_odds.shape)
         room = Room(np.empty((size, size)), np.empty(K), np.empty(K), np.empty(size), np.empty(K))
         stack = None if self.blind else self._once("stack")
         for rows in blocks(n, K):
@@ -219,6 +241,16 @@ class RecoveryGibbs:
                 measured, prior, RowDraws(uniforms, exchanges, *normals), used[rows], weights[rows], room
             )
         return weights, used
+
+    def weight_variances(self, position: DictionaryState, shape: tuple[int, ...]) -> Array:
+        """Variances of the weights of each group of rows: (n_groups, n_components)."""
+        if self.classes is None:
+            return np.full(shape, 1 / float(position.weight_precision))
+        return self.classes.variances / float(position.weight_precision)
+
+    def relative_variances(self, usage: Any) -> Array:
+        """Variances of the weights of each row times their precision, (n_samples, n_components); or 1 for all."""
+        return np.ones((1, 1)) if self.classes is None else self.classes.variances[usage.labels]
 
     def _once(self, name: str) -> Array | None:
         """What is the same in every sweep, made when it is first asked for; None if it would be too large."""
@@ -240,6 +272,8 @@ class RecoveryGibbs:
             total += 0.5 * position.components.size * (math.log(P) - LOG_2_PI)
             total -= 0.5 * P * float((position.components**2).sum())
         total += 0.5 * float(position.used.sum()) * (math.log(precision) - LOG_2_PI)
-        total -= 0.5 * precision * float((position.weights**2).sum())
+        relative = self.relative_variances(position.usage)
+        total -= 0.5 * float((position.used * np.log(relative)).sum())
+        total -= 0.5 * precision * float((position.weights**2 / relative).sum())
         total += self.noise_prior.log_density(noise) + self.weight_prior.log_density(precision)
         return float(total + self.usage.log_joint(position.usage, position.used))

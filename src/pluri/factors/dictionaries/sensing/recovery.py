@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from pluri.factors.dictionaries.records import Array
 from pluri.factors.dictionaries.sensing.measurements import Measurements, prepare_measurements
 from pluri.factors.dictionaries.sensing.recovery_fit import Recovered, recover_by_gibbs, recover_by_vb
+from pluri.factors.dictionaries.usage.code_classes import CodeClasses
 from pluri.inference import mcmc
 from pluri.priors.hyperpriors import Gamma
 from pluri.validation import (
@@ -51,16 +52,19 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
     dictionary : array of shape (n_components, n_features), fitted BetaProcessDictionary or None, default=None
         Atoms as rows; or None, if they are to be learned from the measurements. That needs rows which are measured by
         different projections: of a single one nothing is learned in the directions that it does not see. What a
-        fitted dictionary subtracted of each feature is added to the rows that are recovered.
+        fitted dictionary subtracted of each feature is added to the rows that are recovered, and Gibbs sampling takes
+        what it knows of codes for known, up to the unit of the rows: how likely its classes of rows are to use each
+        atom, and the variances of weights (`code_usage_`, `code_variances_`). Give `components_` for the atoms alone.
     n_components : int, default=64
         Largest number of atoms if they are learned.
     usage_prior : {"beta_process", "dp", "psbp"}, default="beta_process"
         How likely rows are to use each atom: all alike; alike within a cluster of rows; or in clusters that depend on
         where rows are, which needs `locations` and ``inference="gibbs"``.
     n_clusters : int, default=20
-        Largest number of clusters of "dp" and "psbp".
+        Largest number of clusters of "dp" and "psbp". With a fitted dictionary it is the number of its classes.
     a : float or None, default=None
-        A row uses about ``a / b`` atoms a priori; None is the number of measurements of a row.
+        A row uses about ``a / b`` atoms a priori; None is the number of measurements of a row. Neither is used where a
+        fitted dictionary knows.
     b : float, default=1.0
     inference : {"gibbs", "vb"}, default="gibbs"
         Gibbs sampling, or variational Bayes, which needs a dictionary.
@@ -229,7 +233,7 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
             if atoms is None:
                 self._warn_of_blindness(data)
             recover = recover_by_gibbs if self.inference == "gibbs" else recover_by_vb
-            self._store(recover(self, data, atoms, locations), data, mean)
+            self._store(recover(self, data, atoms, locations, self._classes()), data, mean)
         return self
 
     def _atoms(self) -> Array | None:
@@ -245,6 +249,14 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
         if not atoms.any():
             raise ValueError("dictionary must have an atom that is not zero")
         return np.ascontiguousarray(atoms)
+
+    def _classes(self) -> CodeClasses | None:
+        """What a fitted dictionary knows of codes; None if nothing."""
+        given = self.dictionary
+        if not hasattr(given, "fit") or getattr(given, "code_usage_", None) is None:
+            return None
+        noise = float(np.mean(given.noise_variance_))
+        return CodeClasses(given.code_shares_, given.code_usage_, given.code_variances_, noise)
 
     def _mean(self) -> Array | None:
         """What was subtracted from the rows that the dictionary was learned from; None if nothing."""

@@ -14,6 +14,7 @@ from pluri.factors.dictionaries.sensing.gibbs import RecoveryChain, RecoveryGibb
 from pluri.factors.dictionaries.sensing.measurements import Measurements
 from pluri.factors.dictionaries.usage.beta_process import BetaProcessUsage
 from pluri.factors.dictionaries.usage.clusters import settled_within
+from pluri.factors.dictionaries.usage.code_classes import CodeClasses
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 from pluri.inference import mcmc
 from pluri.validation import as_generator
@@ -65,13 +66,35 @@ def usage_of(model: CompressiveRecovery, data: Measurements, n_components: int, 
     return ProbitStickUsage(check_locations(locations, n), n_components, a, b, int(model.n_clusters))
 
 
-def recover_by_gibbs(model: CompressiveRecovery, data: Measurements, atoms: Array | None, locations: Any) -> Recovered:
+def known_usage(model: CompressiveRecovery, data: Measurements, classes: CodeClasses, locations: Any) -> UsagePrior:
+    """The prior with what a fitted dictionary knows of codes."""
+    from pluri.factors.dictionaries.usage.known_classes import KnownDirichlet, KnownProbit
+
+    known = classes.pooled() if model.usage_prior == "beta_process" else classes
+    L, K = known.usage.shape
+    n = len(data.values)
+    if model.usage_prior == "psbp":
+        from pluri.factors.dictionaries.usage.probit_sticks import ProbitStickUsage, check_locations
+
+        return KnownProbit(known, ProbitStickUsage(check_locations(locations, n), K, n_clusters=L))
+    from pluri.factors.dictionaries.usage.dirichlet_process import DirichletProcessUsage
+
+    return KnownDirichlet(known, DirichletProcessUsage(n, K, n_clusters=L))
+
+
+def recover_by_gibbs(
+    model: CompressiveRecovery, data: Measurements, atoms: Array | None, locations: Any,
+    classes: CodeClasses | None = None,
+) -> Recovered:  # fmt: skip
     """Run the chains of an estimator."""
     K = int(model.n_components) if atoms is None else len(atoms)
+    if classes is None:
+        usage = usage_of(model, data, K, locations)
+    else:
+        usage = known_usage(model, data, classes, locations)
     kernel = RecoveryGibbs(
-        data, usage_of(model, data, K, locations), K if atoms is None else atoms, model.noise_prior or FLAT,
-        model.weight_prior or FLAT,
-    )  # fmt: skip
+        data, usage, K if atoms is None else atoms, model.noise_prior or FLAT, model.weight_prior or FLAT
+    )
 
     def start(rng: np.random.Generator) -> DictionaryState:
         state = kernel.start(rng)
@@ -103,17 +126,28 @@ def recover_by_gibbs(model: CompressiveRecovery, data: Measurements, atoms: Arra
         mean=mean,
         variance=variance,
         noise_variance=noise_variance,
-        weight_variance=sum(part.weight_variance for part in each) / n_draws,
+        weight_variance=_weight_variance(kernel, chosen, sum(part.weight_variance for part in each) / n_draws),
         converged=verdict.settled,
         n_iter=int(model.n_warmup) + trace.n_draws * int(model.thin),
         interrupted=trace.interrupted,
-        labels=getattr(chosen.usage, "labels", None),
+        labels=None if model.usage_prior == "beta_process" else chosen.usage.labels,
         trace=replace(trace.detached(), ends=()),  # an end holds codes of all the data
     )
 
 
-def recover_by_vb(model: CompressiveRecovery, data: Measurements, atoms: Array | None, locations: Any) -> Recovered:
-    """Raise the bound of an estimator."""
+def _weight_variance(kernel: RecoveryGibbs, position: DictionaryState, variance: float) -> float:
+    """Mean variance of the weights in use."""
+    if kernel.classes is None:
+        return variance
+    relative = kernel.relative_variances(position.usage)
+    return variance * float((relative * position.used).sum() / max(position.used.sum(), 1))
+
+
+def recover_by_vb(
+    model: CompressiveRecovery, data: Measurements, atoms: Array | None, locations: Any,
+    classes: CodeClasses | None = None,
+) -> Recovered:  # fmt: skip
+    """Raise the bound of an estimator; classes of codes are not made use of."""
     from pluri.factors.dictionaries.variational import recover_codes
 
     assert atoms is not None  # the estimator has refused it

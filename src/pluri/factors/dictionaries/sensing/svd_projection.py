@@ -32,10 +32,12 @@ class SVDProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
     ----------
     n_measurements : int, default=1
         Directions that are kept; at most the number of features.
-    selection : {"random", "top", "weighted"}, default="random"
-        Which: any of them; those of the largest singular values; or at random without replacement, with probabilities
-        proportional to the squares of the singular values.
+    selection : {"top", "weighted", "random"}, default="top"
+        Which: those of the largest singular values; at random without replacement, with probabilities proportional to
+        the squares of the singular values; or any of them, as published, which may miss the directions in which most
+        happens.
     random_state : int, Generator, RandomState or None, default=None
+        Not used by "top".
 
     Attributes
     ----------
@@ -50,14 +52,14 @@ class SVDProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
     >>> import numpy as np
     >>> from pluri.factors.dictionaries.sensing import SVDProjection
     >>> D = np.random.default_rng(0).normal(size=(20, 8))  # 20 atoms of 8 features
-    >>> S = SVDProjection(3, selection="top").fit(D).components_
+    >>> S = SVDProjection(3).fit(D).components_
     >>> bool(np.allclose(S @ S.T, np.eye(3)))
     True
     """
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {
         "n_measurements": Whole(1),
-        "selection": Only("random", "top", "weighted"),
+        "selection": Only("top", "weighted", "random"),
     }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "components_": Stored("n_kept", "n_features_in_"),
@@ -68,7 +70,7 @@ class SVDProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         self,
         n_measurements: int = 1,
         *,
-        selection: Literal["random", "top", "weighted"] = "random",
+        selection: Literal["top", "weighted", "random"] = "top",
         random_state: Any = None,
     ) -> None:
         self.n_measurements = n_measurements
