@@ -142,6 +142,17 @@ def test_a_program_of_the_readme_prints_what_stands_beside_it(program, capsys):
         assert beside.startswith(line)
 
 
+def test_the_version_is_told_alike_everywhere():
+    told = {
+        "README.md": rf"Version {pluri.__version__.rpartition('.')[0]}, a beta",
+        "CITATION.cff": rf"^version: {re.escape(pluri.__version__)}$",
+        "CHANGELOG.md": rf"\A# Changelog\n(?:(?!^## ).*\n)*## {re.escape(pluri.__version__)} ",
+        "pyproject.toml": "Development Status :: 4 - Beta",
+    }
+    for name, pattern in told.items():
+        assert re.search(pattern, (DOCS.parent / name).read_text(encoding="utf-8"), re.MULTILINE), name
+
+
 def test_links_and_pictures_of_the_readme_lead_somewhere():
     targets = re.findall(r"\]\(([^)#]+)\)", README)
     assert len(targets) > 20

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from pluri.engine import ArraySource
 from pluri.factors import BinaryRBM, LogisticPCA
 from pluri.mixtures import BayesianBernoulliMixture, BernoulliMixture
 from pluri.sequences import BernoulliHMM
@@ -48,3 +49,13 @@ def test_unknown_ratings_lie_on_no_side():
 
 def test_stored_ratings_are_ones_beside_gaps():
     assert warned(BernoulliMixture(2, random_state=0), sparse.csr_array(RATINGS * (RATINGS > 3))) == []
+
+
+@pytest.mark.parametrize("model", [BernoulliMixture(2, random_state=0), BernoulliHMM(2, n_iter=3, random_state=0)])
+def test_of_a_source_only_the_first_batch_is_known(model):
+    later = np.concatenate([RATINGS, np.zeros_like(RATINGS)])
+    lengths = [40, 40] if isinstance(model, BernoulliHMM) else None
+    told = warned(model, ArraySource(later, lengths, batch_size=40))
+    assert len(told) == 1
+    assert told[0].startswith("every value of the first batch of X (from 1 to 5) lies above binarize=0")
+    assert warned(model, ArraySource(later[::-1], lengths, batch_size=40)) == []

@@ -234,7 +234,7 @@ def refuse_missing(rows: NDArray[np.float64], columns: list[str]) -> None:
         row, column = (int(place) for place in np.argwhere(wrong)[0])
         raise ValueError(
             f"rows must be complete to be compared, got {rows[row, column]:g} in row {row + 1} of column "
-            f"{columns[column]!r}, and {int(wrong.any(axis=1).sum())} such rows in all"
+            f"{columns[column]!r}, and {int(wrong.any(axis=1).sum())} such rows in all: pluri impute fills empty cells"
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParameters
+from pluri.engine import Batch
 from pluri.sequences.fitting import Prior
 from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
@@ -119,9 +120,17 @@ class BernoulliHMM(ForecastsObservations, ImputesObservations, HiddenMarkovModel
         data = self._validated(X, fitting)
         if self.binarize is None and not np.isin(data[~np.isnan(data)], (0.0, 1.0)).all():
             raise ValueError("X must hold only zeros and ones (and NaN) when binarize is None")
+        return data
+
+    def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        data, counts = super()._sequences(X, lengths, fitting=fitting)
         if fitting:
             warn_of_one_side(data, self.binarize)
-        return data
+        return data, counts
+
+    def _check_batch(self, batch: Batch) -> None:
+        super()._check_batch(batch)
+        warn_of_one_side(batch.X, self.binarize, "the first batch of X")
 
     def _emission(self, given: dict[str, Any]) -> BernoulliFamily:
         shape = (self.n_components, self.n_features)

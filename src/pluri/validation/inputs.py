@@ -210,7 +210,7 @@ def check_counts(X: NDArray[Any]) -> NDArray[Any]:
     return X
 
 
-def warn_of_one_side(X: Any, binarize: float | None) -> None:
+def warn_of_one_side(X: Any, binarize: float | None, name: str = "X") -> None:
     """Say so if all that is known of a dense X lies on one side of `binarize`, so that nothing of it is left."""
     if binarize is None or X.size == 0:
         return
@@ -218,7 +218,7 @@ def warn_of_one_side(X: Any, binarize: float | None) -> None:
     if low < high and (low > binarize or high <= binarize):
         side, digit = ("above", "ones") if low > binarize else ("at or below", "zeros")
         warnings.warn(
-            f"every value of X (from {low:.4g} to {high:.4g}) lies {side} binarize={binarize:g}, so that all are "
+            f"every value of {name} (from {low:.4g} to {high:.4g}) lies {side} binarize={binarize:g}, so that all are "
             f"{digit}: set binarize to a value between them",
             UserWarning,
             stacklevel=4,

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParameters
 from pluri.components.sparse_rows import canonical_rows
-from pluri.engine import Source
+from pluri.engine import Batch, Source
 from pluri.factors.binary_completion import check_columns
 from pluri.mixtures.discrete.mixture import DiscreteMixture
 from pluri.mixtures.discrete.prepared_source import PreparedSource
@@ -30,7 +30,7 @@ from pluri.mixtures.learning import BLOCK
 from pluri.mixtures.mixture import Prior
 from pluri.priors import Beta
 from pluri.priors.kernels import ProbabilityProductKernel
-from pluri.validation import Allowed, Made, Number, Only, Stored
+from pluri.validation import Allowed, Made, Number, Only, Stored, is_source
 from pluri.validation.inputs import warn_of_one_side
 
 Array = NDArray[np.float64]
@@ -180,10 +180,18 @@ class BernoulliMixture(DiscreteMixture):
     # Rows are made binary once, at the door: the family reads zeros and ones.
 
     def _check_rows(self, X: Any, *, fitting: bool) -> Any:
-        rows = self._validated(X, fitting)
-        if fitting and not sparse.issparse(rows):
+        return binary_rows(self._validated(X, fitting), self.binarize)
+
+    def _source(self, X: Any, sample_weight: ArrayLike | None) -> Source:
+        rows = None if is_source(X) else self._validated(X, True)
+        if rows is not None and not sparse.issparse(rows):
             warn_of_one_side(rows, self.binarize)
-        return binary_rows(rows, self.binarize)
+        return super()._source(X, sample_weight)
+
+    def _check_batch(self, batch: Batch) -> None:
+        super()._check_batch(batch)
+        if not sparse.issparse(batch.X):
+            warn_of_one_side(batch.X, self.binarize, "the first batch of X")
 
     def _checked_source(self, source: Source) -> Source:
         return PreparedSource(super()._checked_source(source), partial(binary_rows, binarize=self.binarize))
