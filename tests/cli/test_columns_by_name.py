@@ -64,6 +64,20 @@ def test_a_file_with_none_of_the_columns_is_taken_in_order_with_a_word(frame, tm
     assert run("predict", tmp_path / "model.skops", tmp_path / "nameless.csv", "--json").stderr == ""
 
 
+def test_a_model_and_its_data_in_the_wrong_order_are_told_so(frame, tmp_path):
+    save(GaussianMixture(2, random_state=0).fit(frame), tmp_path / "model.skops")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for command in ("predict", "score"):
+        told = run(command, tmp_path / "rows.csv", tmp_path / "model.skops", code=2).stderr.replace("│", " ")
+        assert "the model comes first and then the data, got rows.csv and then model.skops" in " ".join(told.split())
+
+
+def test_a_model_that_needs_complete_rows_says_so_in_a_sentence(frame, tmp_path):
+    frame.mask(frame > 24).to_csv(tmp_path / "holes.csv", index=False)
+    told = run("fit", "SNE", tmp_path / "holes.csv", "-o", tmp_path / "map.skops", code=1).stderr
+    assert told.strip().endswith("SNE does not accept missing values: pluri impute fills empty cells")
+
+
 def test_what_is_told_of_a_model_names_its_columns(frame, tmp_path):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     told = run("fit", "GaussianMixture", tmp_path / "rows.csv", "-q", "-o", tmp_path / "model.skops").stdout

@@ -108,4 +108,9 @@ def reporting() -> Iterator[None]:
 
 
 def _sentence(error: BaseException) -> str:
-    return printable(" ".join(str(error).split())) or type(error).__name__
+    text = " ".join(str(error).split())
+    # scikit-learn goes on with advice for programs, six lines of it.
+    text = re.sub(
+        r"(does not accept missing values) encoded as NaN natively\..*", r"\1: pluri impute fills empty cells", text
+    )
+    return printable(text) or type(error).__name__

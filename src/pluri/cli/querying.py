@@ -188,6 +188,8 @@ def opened(path: Path, data: Path, selection: Selection, question: str) -> tuple
     from pluri.cli.observations import column_names, read_observations
     from pluri.io import load, read_info
 
+    if data.suffix == ".skops" and path.suffix != ".skops":
+        raise UsageError(f"the model comes first and then the data, got {path.name} and then {data.name}")
     notes = read_info(path).notes
     estimator = load(path)
     estimator = getattr(estimator, "best_estimator_", estimator)

@@ -38,7 +38,7 @@ class PoissonDynamicalSystem(CountSystem):
     time_varying_mean : bool, default=False
         Whether the mean of the states varies in time, in the same way in all sequences (b_t is learned). They must
         then all have the same length.
-    max_iter, tol : int and float, default=100 and 1e-5
+    max_iter, tol : int and float, default=300 and 1e-5
         EM stops when the objective gains less than `tol` for each observed count, or after so many iterations.
     n_init : int, default=1
         Number of starts. More than one are disturbed at random.
@@ -94,7 +94,7 @@ class PoissonDynamicalSystem(CountSystem):
         inference: str = "vb",
         init: str = "nuclear",
         time_varying_mean: bool = False,
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 1e-5,
         n_init: int = 1,
         warm_start: bool = False,
@@ -206,7 +206,7 @@ class CountDynamicalSystem(CountSystem):
         n_quadrature: int = 15,
         init: str = "nuclear",
         time_varying_mean: bool = False,
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 1e-5,
         n_init: int = 1,
         warm_start: bool = False,
