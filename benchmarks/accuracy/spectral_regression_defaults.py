@@ -78,7 +78,7 @@ def tables() -> Iterator[tuple[str, np.ndarray, int, int]]:
     for number in range(6):
         yield "turning", turning_object(number), 2, 5
     oil = np.load(data_home() / "oil_flow.npz")
-    yield "oil flow", oil["X"].astype(float)[:1000], 10, 12
+    yield "oil flow", oil["X_train"].astype(float), 10, 12
     motions = load_cmu_exercises()
     yield "motion", np.asarray(motions.X, dtype=float)[: motions.lengths[0]][::2], 10, 12
 

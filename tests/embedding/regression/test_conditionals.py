@@ -249,3 +249,16 @@ def test_one_cluster_is_ridge_regression():
     ridge = Ridge(alpha=3.0 / 2.0).fit(x, rows)
     np.testing.assert_allclose(found[:3], ridge.coef_.T, rtol=1e-9)
     np.testing.assert_allclose(found[3], rows.mean(axis=0), rtol=1e-9)
+
+
+def test_residuals_of_all_rows_are_those_written_out():
+    """Coordinates that a cluster does not use have loadings that must not count; a perfect fit has none left."""
+    rng = np.random.default_rng(5)
+    x, rows = rng.normal(size=(7, 3)), rng.normal(size=(7, 4))
+    support = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1]])
+    used, constants = rng.normal(size=(3, 3, 4)) * support[:, :, None], rng.normal(size=(3, 4))
+    rows[0] = constants[2] + x[0] @ used[2]
+    expected = [[((y - constants[j] - t @ used[j]) ** 2).sum() for j in range(3)] for t, y in zip(x, rows)]
+    found = conditionals.residuals_of_rows(x, rows, constants, used, support)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    assert 0 <= found[0, 2] < 1e-12
