@@ -120,8 +120,7 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         Number of atoms, counted in several ways: ``"used"`` by any row; ``"one_percent"``, by at least 1 % of the rows;
         ``"distinct"``, those of the latter with near duplicates counted once; ``"power"``, how many it takes for 99 %
         of the power of the codes.
-    noise_variance_ : float, or array of shape (n_samples,) or (n_groups,)
-    weight_variance_ : float
+    noise_variance_, weight_variance_ : float; the former of shape (n_samples,) or (n_groups,) if noises differ
     noise_groups_ : array of shape (n_groups,)
         Labels of the groups of noise; only for ``noise_type="per_group"``.
     cluster_labels_ : array of shape (n_samples,)

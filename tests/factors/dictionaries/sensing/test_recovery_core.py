@@ -52,7 +52,7 @@ def test_choices_of_atoms_are_those_of_enumeration():
     n_rows = 6000
     kernel, position = copies(n_rows, y, Phi, log_odds)
     for _ in range(25):  # rows are independent chains, which from here are where enumeration says
-        weights, used = kernel.draw_codes(rng, position, kernel.data.values)
+        used, weights, _ = kernel.draw_codes(rng, position, kernel.data.values)
         position = replace(position, weights=weights, used=used)
     counts = np.bincount(used @ 2 ** np.arange(5)[::-1], minlength=32)
     order = np.argsort(-probabilities)
@@ -66,7 +66,7 @@ def test_with_all_atoms_in_use_codes_are_ridge_regression_with_its_covariance():
     rng = np.random.default_rng(1)
     Phi, y, n_rows = rng.normal(size=(4, 3)), rng.normal(size=4), 20_000
     kernel, position = copies(n_rows, y, Phi, np.full(3, 1e4))
-    weights, used = kernel.draw_codes(rng, position, kernel.data.values)
+    used, weights, _ = kernel.draw_codes(rng, position, kernel.data.values)
     assert used.all()
     covariance = np.linalg.inv(WEIGHT * np.eye(3) + NOISE * Phi.T @ Phi)
     ridge = NOISE * covariance @ Phi.T @ y
@@ -83,7 +83,7 @@ def test_one_atom_is_used_with_the_probability_of_the_closed_form():
     v = 1 / (WEIGHT + NOISE * float((phi**2).sum()))
     m = NOISE * v * float(phi[:, 0] @ y)
     chance = expit(-0.7 + 0.5 * np.log(WEIGHT * v) + m**2 / (2 * v))
-    weights, used = kernel.draw_codes(rng, position, kernel.data.values)
+    used, weights, _ = kernel.draw_codes(rng, position, kernel.data.values)
     assert abs(used.mean() - chance) < 5 * np.sqrt(chance * (1 - chance) / n_rows)  # false alarms below 1e-6
     assert kstest((weights[used == 1] - m) / np.sqrt(v), "norm").pvalue > 1e-5
     assert (weights[used == 0] == 0).all()

@@ -88,7 +88,7 @@ def test_rows_of_another_unit_begin_in_their_classes():
     data = prepare_measurements(Y, S, n_features=8, noise_model="measurement", center=None)
     found, noise, precision = likely_classes(rng, data, atoms, CLASSES)
     assert (found == labels).mean() > 0.75  # the largest class alone has half of the rows
-    # Weights in units of the rows: their variance is 1e6 of that of the classes, whose mean power is drawn from 400 rows.
+    # Variances are 1e6 times those of the classes in the units of the rows; their power is a mean over 400 rows.
     assert 0.7 < 1e6 / data.scale**2 * precision < 1.4
     np.testing.assert_allclose(noise * CLASSES.noise_variance, precision)
 

@@ -8,7 +8,8 @@ phi_k`` and ``Q_k = phi_k' C^-1 y``, C without atom k, the log odds that it is u
 
 S and Q of all atoms are kept, and change by the product with ``C^-1 phi_k`` when atom k joins or leaves, so that a row
 costs n K for each atom in use and each change. The weights follow: s = s0 + v Phi' C^-1 (y - Phi s0 - e0), s0 and e0
-drawn from their priors, is a draw given y (Bhattacharya, Chakraborty and Mallick 2016, Biometrika 103).
+drawn from their priors, is a draw given y (Bhattacharya, Chakraborty and Mallick 2016, Biometrika 103), and v Q their
+mean.
 
 An atom that is in the place of another leaves only together with its coming. So a few times in each sweep one of the
 atoms in use, chosen at random, leaves, and another or the same joins with its probability given that exactly one does:
@@ -53,6 +54,14 @@ class RowDraws(NamedTuple):
     exchanges: Any
     weights: Any
     noise: Any
+
+
+class RowCodes(NamedTuple):
+    """Atoms in use, their weights, and what these are expected to be given the atoms: (n_rows, K) each."""
+
+    used: Any
+    weights: Any
+    expected: Any
 
 
 class Room(NamedTuple):
@@ -187,11 +196,12 @@ def draw_weights(y, phi, used, variances, normals, weights, room):
 
 
 @compiled(reorder=True)
-def draw_measured_codes(rows, prior, draws, used, weights, room):
-    """Change `used` and `weights`, (n_rows, K): draw those of all rows."""
+def draw_measured_codes(rows, prior, draws, codes, room):
+    """Change codes: draw those of all rows, and what their weights are expected to be given the atoms in use."""
     values, atoms = rows
     log_odds, group, noise, variances = prior
     uniforms, exchanges, of_weights, of_noise = draws
+    used, weights, expected = codes
     strength, quality = room.strength, room.quality
     own = 1 if atoms.shape[0] > 1 else 0
     n_rows, K = used.shape
@@ -213,4 +223,6 @@ def draw_measured_codes(rows, prior, draws, used, weights, room):
                 take_out(k, y, phi, z, noise, weight, room)
         for exchange in range(exchanges.shape[1]):
             exchange_atom(y, phi, z, log_odds[group[i]], (noise, weight), exchanges[i, exchange], room)
+        for k in range(K):
+            expected[i, k] = weight[k] * quality[k] if z[k] == 1 else 0.0
         draw_weights(y, phi, z, (noise, weight), (of_weights[i], of_noise[i]), weights[i], room)

@@ -21,6 +21,7 @@ from pluri.factors.dictionaries.records import Array, DictionaryState
 from pluri.factors.dictionaries.sensing._measured_kernels import (
     MeasuredRows,
     Room,
+    RowCodes,
     RowDraws,
     RowPrior,
     draw_measured_codes,
@@ -48,20 +49,24 @@ PRECISION_RANGE = 1e-6, 1e8
 
 @dataclass(frozen=True, eq=False)
 class RecoveryTotals:
-    """Sums over draws: rows, their squares, codes, usage, and variances of noise and weights."""
+    """Sums over draws: expected rows, drawn rows, their squares, codes, usage, and variances of noise and weights.
+
+    If the dictionary is known, rows and codes are those expected given the atoms in use: their mean varies less.
+    """
 
     n_draws: int = 0
     values: Any = 0.0
+    drawn: Any = 0.0
     squares: Any = 0.0
     codes: Any = 0.0
     used: Any = 0.0
     noise_variance: float = 0.0
     weight_variance: float = 0.0
 
-    def plus(self, position: DictionaryState, X: Array) -> RecoveryTotals:
-        """With one more draw."""
+    def plus(self, position: DictionaryState, X: Array, codes: Array, expected: Array) -> RecoveryTotals:
+        """With one more draw: of rows X, with expected codes and rows."""
         return RecoveryTotals(
-            self.n_draws + 1, self.values + X, self.squares + X**2, self.codes + position.weights,
+            self.n_draws + 1, self.values + expected, self.drawn + X, self.squares + X**2, self.codes + codes,
             self.used + position.used, self.noise_variance + 1 / float(position.noise_precision[0]),
             self.weight_variance + 1 / position.weight_precision,
         )  # fmt: skip
@@ -129,7 +134,7 @@ class RecoveryGibbs:
 
     def step(self, rng: np.random.Generator, state: RecoveryChain) -> tuple[RecoveryChain, dict[str, float]]:
         """One sweep."""
-        position = self.sweep(rng, state.position, self.data.values)
+        position, expected = self._sweep(rng, state.position, self.data.values)
         value = self.log_joint(position, self.data.values)
         totals = state.totals
         # None of the warm-up, in which rows have yet to find their clusters: with fewer atoms in use a density is that
@@ -137,7 +142,9 @@ class RecoveryGibbs:
         is_best = totals.n_draws == 0 or value > state.best_log_density
         best = (position, value) if is_best else (state.best, state.best_log_density)
         if self.counting:
-            totals = totals.plus(position, self.data.whole(position.weights @ position.components))
+            X = self.data.whole(position.weights @ position.components)
+            whole = X if self.blind else self.data.whole(expected @ position.components)
+            totals = totals.plus(position, X, expected, whole)
         return RecoveryChain(position, value, *best, totals), {"atoms_per_row": float(position.used.sum(axis=1).mean())}
 
     def record(self, position: DictionaryState) -> dict[str, Any]:
@@ -200,7 +207,11 @@ class RecoveryGibbs:
 
     def sweep(self, rng: np.random.Generator, position: DictionaryState, data: Array) -> DictionaryState:
         """All variables once."""
-        weights, used = self.draw_codes(rng, position, data)
+        return self._sweep(rng, position, data)[0]
+
+    def _sweep(self, rng: np.random.Generator, position: DictionaryState, data: Array) -> tuple[DictionaryState, Array]:
+        """All variables once, and the expected weights given the atoms in use."""
+        used, weights, expected = self.draw_codes(rng, position, data)
         atoms, noise = position.components, float(position.noise_precision[0])
         if self.blind:
             measurements = replace(self.data, values=data)
@@ -215,12 +226,14 @@ class RecoveryGibbs:
             usage = self.usage.resample(position.usage, used, rng)
         # If nothing is used a flat prior alone is left of the precision, whose draws round to zero.
         within = (np.clip(value, *PRECISION_RANGE) for value in (fresh, precision))
-        return DictionaryState(atoms, weights, used, np.array([next(within)]), float(next(within)), usage)
+        state = DictionaryState(atoms, weights, used, np.array([next(within)]), float(next(within)), usage)
+        return state, expected
 
-    def draw_codes(self, rng: np.random.Generator, position: DictionaryState, data: Array) -> tuple[Array, Any]:
+    def draw_codes(self, rng: np.random.Generator, position: DictionaryState, data: Array) -> RowCodes:
         """Weights and z of all rows given the rest."""
         log_odds, group = self.usage.log_odds(position.usage)
-        used, weights = position.used.copy(), np.empty_like(position.weights)
+        weights = np.empty_like(position.weights)
+        codes = RowCodes(position.used.copy(), weights, np.empty_like(weights))
         (n, size), K = data.shape, weights.shape[1]
         variances = 1 / float(position.noise_precision[0]), self.weight_variances(position, log_odds.shape)
         room = Room(np.empty((size, size)), np.empty(K), np.empty(K), np.empty(size), np.empty(K))
@@ -237,10 +250,9 @@ class RecoveryGibbs:
             )
             normals = rng.standard_normal(uniforms.shape), rng.standard_normal(measured.values.shape)
             prior = RowPrior(log_odds, group[rows], *variances)
-            draw_measured_codes(
-                measured, prior, RowDraws(uniforms, exchanges, *normals), used[rows], weights[rows], room
-            )
-        return weights, used
+            of_rows = RowCodes(*(part[rows] for part in codes))
+            draw_measured_codes(measured, prior, RowDraws(uniforms, exchanges, *normals), of_rows, room)
+        return codes
 
     def weight_variances(self, position: DictionaryState, shape: tuple[int, ...]) -> Array:
         """Variances of the weights of each group of rows: (n_groups, n_components)."""

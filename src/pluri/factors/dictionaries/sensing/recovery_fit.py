@@ -110,10 +110,12 @@ def recover_by_gibbs(
     chosen = best.best
     each = [state.totals for state in states if state.totals.n_draws]
     if not each:  # interrupted in the warm-up
-        each = [best.totals.plus(chosen, data.whole(chosen.weights @ chosen.components))]
+        rows = data.whole(chosen.weights @ chosen.components)
+        each = [best.totals.plus(chosen, rows, chosen.weights, rows)]
     n_draws = sum(part.n_draws for part in each)
     mean = sum(part.values for part in each) / n_draws
-    variance = np.maximum(sum(part.squares for part in each) / n_draws - mean**2, 0.0)
+    drawn = sum(part.drawn for part in each) / n_draws
+    variance = np.maximum(sum(part.squares for part in each) / n_draws - drawn**2, 0.0)
     noise_variance = sum(part.noise_variance for part in each) / n_draws
     if data.spread is not None:
         variance = variance + noise_variance * data.spread[:, None]

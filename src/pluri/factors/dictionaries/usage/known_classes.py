@@ -124,8 +124,8 @@ class KnownDirichlet(KnownClasses):
         return self.sticks.log_density_of_clusters(*given)
 
     def _sample(self, rng: np.random.Generator) -> ClusterState:
-        labels, *rest = self.sticks.sample_weights(self.n_samples, rng)
-        return ClusterState(labels, self.probabilities, *rest)
+        labels, log_weights, log_rest, alpha = self.sticks.sample_weights(self.n_samples, rng)
+        return ClusterState(labels, self.probabilities, log_weights, log_rest, alpha)
 
 
 class KnownProbit(KnownClasses):
