@@ -12,6 +12,10 @@ Accepted if each p-QR mean is within 3 points of the prototype, p-QR and p-Kmean
 cell of more than two groups, p-QR costs less than the true labels, and both bounds are below every cost. With standard
 deviations near 8 and 25 runs, the means of two sets of runs differ by 3 points or more in about one cell of five.
 
+With 100 runs of other documents (``--runs 100 --first-seed 1000``) p-QR is within 3 points of the prototype in 11 cells
+(ten groups of 100: 63.0, standard error 0.5, beside 64.4; what 25 runs lacked there was chance); 10/11 is 6.1 points
+below it (64.7, 0.9), which is not chance, so it must be stop list or stemmer, which differ.
+
 Needs ``newsgroups20_bydate.jsonl.gz`` in PLURI_DATA.
 
     python benchmarks/reproduce/kmeans_newsgroups.py            # 25 runs of 12 cells, about three minutes of CPU
@@ -129,6 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--runs", type=int, default=25)
+    parser.add_argument("--first-seed", type=int, default=0)
     options = parser.parse_args()
     n_runs = 5 if options.quick else options.runs
     corpus = Corpus()
@@ -136,7 +141,7 @@ def main() -> None:
     for (groups, size), (published, before) in CELLS.items():
         results = []
         for run in range(n_runs):
-            rng = np.random.default_rng(run)
+            rng = np.random.default_rng(options.first_seed + run)
             results.append(one_run(*corpus.draw(groups, size, rng), rng))
         accuracy = np.array([found for found, _ in results])
         costs = {name: np.mean([one[name] for _, one in results]) for name in results[0][1]}
