@@ -24,8 +24,8 @@ from pluri.priors.hyperpriors import Gamma
 
 Array = NDArray[np.float64]
 #: Pixels of a side of a patch; those of large ones, and the share of noise in what varies within patches above which
-#: they restore better. On six photographs they gain .19 dB for noise of 50 of 255, and of three lose up to .13 dB for noise of 25
-#: (benchmarks/reproduce/denoising.py --sizes).
+#: they restore better. On six photographs they gain .19 dB for noise of 50 of 255; on three of them they lose up to
+#: .13 dB for noise of 25 (benchmarks/reproduce/denoising.py --sizes).
 SIZE, LARGE_SIZE, NOISY_SHARE = 8, 10, 2 / 3
 #: Pseudo-observations of a noise level that is held.
 FIRM = 1e12
