@@ -210,12 +210,12 @@ class DrivenQueries(ForecastsDriven, TakesSequences, ModelDescription):
         rows = self.hmm_._observations(self._split(data, counts)[0], counts)[0]
         filled = fill_rows(self._model(), rows, posterior, return_std)
         values, outputs = np.array(data), self._layout().outputs
-        values[:, outputs] = filled.values if isinstance(filled, Filled) else filled
-        if not return_std:
+        if not isinstance(filled, Filled):
+            values[:, outputs] = filled
             return values
-        std = np.zeros(values.shape)
-        std[:, outputs] = filled.answer(True)[1]
-        return values, std
+        variance = np.zeros(values.shape)
+        values[:, outputs], variance[:, outputs] = filled
+        return Filled(values, variance).answer(return_std)
 
     @available_if(_regresses)
     def one_step_means(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:

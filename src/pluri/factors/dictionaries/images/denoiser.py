@@ -89,7 +89,10 @@ class ImageDenoiser(PatchRestorer):
     True
     """
 
-    _parameters: ClassVar[Mapping[str, Allowed]] = PatchRestorer._parameters | {"patch_size": Whole(2) | Only("auto")}
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **PatchRestorer._parameters,
+        "patch_size": Whole(2) | Only("auto"),
+    }
 
     def __init__(
         self,
