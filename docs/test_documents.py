@@ -144,7 +144,7 @@ def test_a_program_of_the_readme_prints_what_stands_beside_it(program, capsys):
 
 def test_the_version_is_told_alike_everywhere():
     told = {
-        "README.md": rf"Version {pluri.__version__.rpartition('.')[0]}, a beta",
+        "README.md": rf"Version {re.escape(pluri.__version__)}, a release candidate",
         "CITATION.cff": rf"^version: {re.escape(pluri.__version__)}$",
         "CHANGELOG.md": rf"\A# Changelog\n(?:(?!^## ).*\n)*## {re.escape(pluri.__version__)} ",
         "pyproject.toml": "Development Status :: 4 - Beta",

@@ -12,7 +12,7 @@ Subpackages are imported when they are first used. Models: ``pluri.sequences`` (
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.6.0"
+__version__ = "1.0.0rc1"
 
 if TYPE_CHECKING:
     from pluri import (
