@@ -4,6 +4,7 @@
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py            # all of it
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only table
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only starts   # of how many clusters
+    PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --only gaussians   # no dictionary
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --quick --only table --ours
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --training   # pictures to choose rules on
     PLURI_DATA=folder python benchmarks/reproduce/compressive_sensing.py --results errors.jsonl   # goes on later
@@ -51,6 +52,7 @@ from pluri.factors import (
 )
 from pluri.factors.dictionaries.sensing import gram_coherence, random_projections, sparse_codes
 from pluri.factors.dictionaries.sensing.measurements import prepare_measurements
+from pluri.mixtures import FactorAnalyzerMixture
 
 Array = np.ndarray
 SIDE, N_MEASUREMENTS, N_TRAINING, N_VALIDATION = 8, 25, 4000, 60
@@ -148,6 +150,28 @@ def by_baseline(method: Any, Y: Array, S: Array, atoms: Array) -> Array:
 def by_ours(usage_prior: str, Y: Array, S: Array, atoms: Any, locations: Array) -> Array:
     model = CompressiveRecovery(atoms, usage_prior=usage_prior, center="sample", n_components=128, random_state=0)
     return model.fit(Y, S, locations=locations if usage_prior == "psbp" else None).recover()
+
+
+def by_factor_analysers(model: FactorAnalyzerMixture, Y: Array, S: Array) -> Array:
+    """Rows that a mixture of normal distributions of low rank recovers in closed form, with noise of one grey level."""
+    data = prepare_measurements(Y, S, n_features=SIDE**2, noise_model="measurement", center="sample")
+    return data.whole(model.recover(data.values * data.scale, data.projections, 1.0) / data.scale) * data.scale
+
+
+def factor_analysers(cut: dict[str, Array], patches: Array) -> None:
+    """Errors of mixtures of factor analysers of the training patches: of one normal distribution, and of several."""
+    centred = patches - patches.mean(axis=1, keepdims=True)
+    rows: dict[str, dict[str, float]] = {name: {} for name in cut}
+    for n_components, n_factors in ((1, 40), (10, 30), (20, 20)):
+        model = FactorAnalyzerMixture(
+            n_components, n_factors, noise_type="isotropic", max_iter=200, tol=1e-3, random_state=0
+        ).fit(centred)
+        for name, picture in cut.items():
+            compressor = PatchCompressor(SIDE, N_MEASUREMENTS, random_state=2).fit(picture)
+            found = by_factor_analysers(model, compressor.transform(picture), compressor.projections_)
+            error = relative_error(compressor.inverse_transform(found), picture)
+            rows[name][f"{n_components} of rank {n_factors}"] = error
+    show(f"Relative error, mixtures of factor analysers, n = {N_MEASUREMENTS} of 64", rows, lambda method: None)
 
 
 def chosen_settings(atoms: Array, patches: Array, n: int) -> dict[str, Any]:
@@ -300,7 +324,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--ours", action="store_true", help="no other methods")
     parser.add_argument("--training", action="store_true", help="six photographs to choose rules on, not the table's")
-    parser.add_argument("--only", nargs="*", choices=["table", "matched", "curves", "starts"], default=None)
+    parser.add_argument(
+        "--only", nargs="*", choices=["table", "matched", "curves", "starts", "gaussians"], default=None
+    )
     parser.add_argument("--results", type=Path, default=None, help="file that keeps errors, a line for each picture")
     options = parser.parse_args()
     parts = options.only or ["table", "matched", "curves"]
@@ -311,6 +337,10 @@ def main() -> None:
         cut = {name: training_picture(name, 160) for name in OF_STARTS}
     rng = np.random.default_rng(0)
     patches = training_patches(N_TRAINING, rng, held_out)
+    if "gaussians" in parts:
+        factor_analysers(cut, patches)
+    if parts == ["gaussians"]:
+        return
     atoms = {"cosine": cosine_basis(), "learned": learned_dictionary(patches)}
     if "starts" in parts:
         starts(atoms_of(atoms["learned"]), options.results)
