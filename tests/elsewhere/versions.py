@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 
@@ -55,6 +56,13 @@ def find_python(name: str) -> str | None:
     command = [found or "", "-c", "import sys; print(sys.executable)"]
     told = subprocess.run(command, capture_output=True, text=True) if found else None
     return told.stdout.strip() or None if told and told.returncode == 0 else None
+
+
+@cache
+def called(python: str) -> str:
+    """What an interpreter is called here, whatever its file is called: two of them may both be python3."""
+    asked = [python, "-c", "import sys; print('python{}.{}'.format(*sys.version_info))"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def find_uv() -> list[str]:
@@ -109,7 +117,7 @@ def run_tests(interpreter: Path, versions: str, folder: Path, tests: list[str]) 
 
 def try_environment(uv: list[str], python: str, versions: str, folder: Path, tests: list[str]) -> Outcome:
     """Make one environment and run the tests in it."""
-    print(f"{Path(python).name}, {versions} versions ...", flush=True)
+    print(f"{called(python)}, {versions} versions ...", flush=True)
     folder.mkdir(parents=True, exist_ok=True)
     started = perf_counter()
     try:
@@ -125,7 +133,7 @@ def print_table(outcomes: list[Outcome]) -> None:
     print(f"\n{'python':<12}{'versions':<10}{'':<8}{'seconds':>8}  told")
     for one in outcomes:
         verdict = "passed" if one.passed else "FAILED"
-        print(f"{Path(one.python).name:<12}{one.versions:<10}{verdict:<8}{one.seconds:>8.0f}  {one.told}")
+        print(f"{called(one.python):<12}{one.versions:<10}{verdict:<8}{one.seconds:>8.0f}  {one.told}")
         print(" " * 22 + ", ".join(f"{name} {one.installed.get(name, '-')}" for name in SHOWN))
 
 
@@ -147,7 +155,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pluri-versions-") as temporary:
         base = (options.folder or Path(temporary)).resolve()
         outcomes = [
-            try_environment(uv, python, versions, base / f"{Path(python).name}-{versions}", options.tests or list(FAST))
+            try_environment(uv, python, versions, base / f"{called(python)}-{versions}", options.tests or list(FAST))
             for python in pythons
             for versions in ([options.versions] if options.versions else VERSIONS)
         ]
