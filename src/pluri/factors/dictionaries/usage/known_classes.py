@@ -48,23 +48,23 @@ class KnownClasses:
 
     def begin(self, labels: Labels, rng: np.random.Generator) -> Any:
         """A state with these classes of the rows."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def log_weights(self, state: Any) -> Array:
         """Logarithms of the probabilities of the classes: (n_samples, n_classes), or (1, n_classes) for all rows."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _followed(self, labels: Labels, state: Any, rng: np.random.Generator) -> Any:
         """The state with new classes, and sticks drawn given them."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _log_density(self, state: Any) -> float:
         """Log density of classes and sticks."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _sample(self, rng: np.random.Generator) -> Any:
         """A state drawn from the prior."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def start(self, used: Used, rng: np.random.Generator) -> Any:
         """A state to begin with, if nothing is known of the rows but which atoms they use."""
