@@ -12,6 +12,7 @@ from pluri.factors.dictionaries.preparation import center_of, check_present, sca
 from pluri.factors.dictionaries.reconstruction import KnownDictionary, infer_codes, log_density_bounds
 from pluri.factors.dictionaries.records import Array, Rows
 from pluri.factors.dictionaries.sizes import ALIKE, merged
+from pluri.factors.dictionaries.usage.code_classes import forget_classes
 from pluri.validation import Number, as_generator, check_count, check_value
 from pluri.validation.interruption import interruptible
 
@@ -172,6 +173,7 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             self.component_covariance_ = mixing @ self.component_covariance_ @ mixing.T
         if hasattr(self, "statistics_"):  # those of the atoms before
             del self.statistics_
+        forget_classes(self)
         return self
 
     def sample(self, n_samples: int = 1) -> Array:

@@ -335,3 +335,27 @@ def test_measurements_too_small_to_be_squared_and_dictionaries_that_a_clone_lost
     learned = BetaProcessDictionary(4, n_warmup=2, n_draws=2, random_state=0).fit(codes @ atoms)
     with pytest.raises(ValueError, match="for clones and searches give its components_"):
         clone(CompressiveRecovery(learned)).fit(Y, S)
+
+
+def test_classes_of_codes_go_with_the_atoms_that_they_are_of(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 10))
+    few = random_projections(6, 10, 80, random_state=1)
+    Y = measure(rows, few)
+
+    def fitted():
+        return BetaProcessDictionary(8, n_warmup=10, n_draws=5, random_state=0).fit(rows)
+
+    merged = fitted().merge_duplicates(0.3)
+    assert len(merged.components_) < 8
+    moved = fitted().set_params(inference="svi").partial_fit(rows)
+    for model in (merged, moved):
+        assert not hasattr(model, "code_usage_")
+        io.save(model, tmp_path / "model.skops")
+        again = io.load(tmp_path / "model.skops")
+        found = [
+            CompressiveRecovery(dictionary, n_warmup=5, n_draws=5, random_state=0).fit(Y, few).recover()
+            for dictionary in (model, again, model.components_)
+        ]
+        np.testing.assert_array_equal(found[1], found[0])
+        np.testing.assert_allclose(found[2], found[0], rtol=1e-10)

@@ -11,6 +11,7 @@ probabilities near those of all, and their variances near those of all times one
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,10 @@ ITERATIONS, ROWS_OF_USAGE, ROWS_OF_VARIANCE = 40, 5.0, 10.0
 LEAST_USAGE, LEAST_VARIANCE = 1e-6, 1e-6
 #: What an atom adds, as a share of the root mean square of all that are in use, below which sizes look alike.
 SMALL = 0.05
+
+
+#: Attributes of a fitted dictionary that hold them.
+STORED = ("code_shares_", "code_usage_", "code_variances_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +102,12 @@ def find_classes(
     order = np.argsort(-np.bincount(labels), kind="stable")
     shares, usage, variances = (part[order] for part in _described(Z, S, labels, len(order), whole))
     return CodeClasses(shares / shares.sum(), usage, variances, noise_variance)
+
+
+def forget_classes(model: Any) -> None:
+    """Change an estimator whose atoms are others now: what it knew of codes of the former ones goes."""
+    for name in STORED:
+        vars(model).pop(name, None)
 
 
 def log_density(used: Array, squares: Array, usage: Array, variances: Array) -> Array:

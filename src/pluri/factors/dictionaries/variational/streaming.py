@@ -19,6 +19,7 @@ from pluri.engine import Batch, Source
 from pluri.factors.dictionaries.preparation import LARGEST, center_of, check_present, scaled
 from pluri.factors.dictionaries.records import Array, Rows
 from pluri.factors.dictionaries.sizes import effective_size
+from pluri.factors.dictionaries.usage.code_classes import forget_classes
 from pluri.factors.dictionaries.variational import precisions
 from pluri.factors.dictionaries.variational.fitting import SMALLEST_GAIN, asked_for, first_atoms
 from pluri.factors.dictionaries.variational.stochastic import N_SWEEPS, StochasticDictionary, sums_of
@@ -206,6 +207,7 @@ def store_sums(model: BetaProcessDictionary, online: StochasticDictionary, param
     model.noise_variance_ = float(model.scale_**2 / precisions.mean(q.noise_precision)[0])
     model.weight_variance_ = float(model.scale_**2 / precisions.mean(q.weight_precision)[0])
     model.statistics_ = sums
+    forget_classes(model)
     # Those of an earlier fit are of other atoms.
     for name in {"reconstruction_", "reconstruction_std_", "trace_", "cluster_labels_"} & set(vars(model)):
         delattr(model, name)
